@@ -1,0 +1,213 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "config/diagnostics.hpp"
+#include "config/value.hpp"
+
+// The whole configuration on one screen: plain structs with their defaults (contract/config.md).
+// Templates and conditions are kept as text and values with places; tools/ compiles them.
+namespace config {
+
+using Duration = std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+// A string that is never printed.
+struct Secret {
+    std::string value;
+    std::string source;  // how the file says it (${cred:name}); empty: written inline
+    Mark mark;
+};
+
+struct Embedded {
+    std::string data_dir = "./.outboxd/postgres";
+};
+
+struct Database {
+    Secret dsn;
+    std::string key_namespace = "default";
+    std::optional<Embedded> embedded;
+};
+
+struct Worker {
+    std::string name = "outboxd";
+    int concurrency = 256;
+    Duration poll_busy = 5ms;
+    Duration poll_idle = 1s;
+    bool wakeup = true;  // auto | off
+    Duration drain_timeout = 30s;
+    Duration lease_margin = 10s;
+};
+
+struct Admin {
+    std::string host = "127.0.0.1";
+    int port = 9464;
+    std::optional<std::string> token_file;
+    std::vector<std::string> hosts;
+};
+
+struct LogSettings {
+    std::string level = "info";
+    std::string format = "json";  // json | text
+};
+
+struct Limits {
+    std::size_t arguments = 1024 * 1024;
+    std::size_t result = 64 * 1024;
+    std::size_t response = 1024 * 1024;
+};
+
+struct Retention {
+    Duration payloads = std::chrono::hours{24 * 30};
+    Duration events = std::chrono::hours{24 * 90};
+    std::optional<Duration> keys;  // empty: forever
+};
+
+struct Retry {
+    int max_attempts = 8;
+    Duration initial = 2s;
+    Duration max = 5min;
+    double multiplier = 2;
+    double jitter = 0.5;
+    Duration give_up_after = 24h;
+};
+
+struct Reconcile {
+    Duration settle = 10s;
+    int confirmations = 1;
+    Duration interval = 15s;
+    Duration max_interval = 10min;
+    Duration give_up_after = 24h;
+    std::string after_absent = "retry";  // retry | hold
+};
+
+struct Http {
+    bool tls_verify = true;
+    std::optional<std::string> ca_file;
+    int max_connections_per_host = 64;
+    bool allow_private_hosts = true;
+};
+
+struct Credential {
+    enum class Kind { bearer, basic, header, query };
+    std::string name;
+    Mark mark;
+    Kind kind = Kind::bearer;
+    std::string user_or_name;  // basic: username; header, query: its name
+    Secret secret;             // bearer: token; basic: password; header, query: value
+};
+
+struct Key {
+    std::string encoding = "hex";  // hex | uuid | base64url | base32hex | short
+    std::string prefix;
+    std::size_t max_length = 255;
+    std::optional<Duration> window = 24h;  // empty: forever
+    Mark mark;
+};
+
+// One line of outcomes: or verdicts:; `when` is compiled by tools/.
+struct Rule {
+    Mark mark;
+    Value when;
+    Text then;
+    std::optional<Value> result;
+    std::optional<Text> code;
+    std::optional<Text> message;
+    std::optional<Text> retry_after;
+    bool proves_absence = false;
+};
+
+struct HttpRequest {
+    Mark mark;
+    Text method;
+    Text url;
+    std::optional<Text> credential;
+    std::vector<std::pair<Text, Text>> headers;
+    std::vector<std::pair<Text, Value>> query;
+    enum class Body { none, json, form, text } body = Body::none;
+    Value body_value;           // json, form
+    Text body_text;             // text
+    bool crlf = false;          // newline: crlf
+    std::vector<Rule> rules;    // outcomes: of execute, verdicts: of reconcile
+    bool has_rules = false;     // the key was there, even when empty
+    // Reconcile by listing:
+    std::optional<Text> items;
+    std::optional<Value> match;
+    std::optional<Value> must_equal;
+    std::optional<Value> result;
+    std::optional<Value> paginate;
+};
+
+struct Command {
+    Mark mark;
+    std::vector<Text> argv;
+    std::optional<Text> stdin_text;
+    std::vector<std::pair<Text, Text>> env;
+    std::optional<std::string> cwd;
+    bool allow_dash = false;
+    bool stdout_text = false;                         // stdout: text
+    std::vector<std::pair<std::string, Text>> exit_codes;  // "0", "75", "default" → then
+    std::vector<Rule> rules;
+    bool has_rules = false;
+    std::optional<Value> result;
+};
+
+struct LogAction {
+    Mark mark;
+};
+
+struct Manual {
+    Mark mark;
+    std::string reason;
+};
+
+using Execute = std::variant<HttpRequest, Command, LogAction>;
+using ReconcileBy = std::variant<HttpRequest, Command, Manual>;
+
+struct Tool {
+    std::string name;  // a compensation is a tool of its own: create_ticket:close
+    Mark mark;         // of its key
+    std::string description;
+    bool write = true;
+    std::optional<Value> arguments;  // JSON Schema
+    std::vector<Text> dedup_fields;
+    int concurrency = 0;  // 0: only the worker's limit
+    std::optional<double> rate_per_second;
+    Duration timeout = 20s;
+    Duration connect_timeout = 5s;
+    Retry retry;
+    Reconcile reconcile;
+    Http http;
+    Key key;
+    Execute execute;
+    std::optional<ReconcileBy> reconcile_by;  // always there for write tools
+    std::string consistency = "strong";       // strong | eventual
+    std::vector<std::string> compensations;
+    std::optional<std::string> compensates_tool;  // create_ticket of create_ticket:close
+    std::vector<Text> redact;
+    bool expose = false;
+    bool destructive = false;
+    Value source;  // the tool as the file has it: hashed into revision and request_hash
+};
+
+struct Config {
+    std::string file;
+    Database database;
+    Worker worker;
+    Admin admin;
+    LogSettings log;
+    Limits limits;
+    Retention retention;
+    std::map<std::string, Credential> credentials;
+    std::vector<Tool> tools;  // in the order of the file, compensations behind their tool
+    bool allow_failpoints = false;
+};
+
+}  // namespace config

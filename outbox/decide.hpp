@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+
+#include "outbox/operation.hpp"
+#include "outbox/outcome.hpp"
+#include "outbox/policy.hpp"
+#include "outbox/transition.hpp"
+
+// The rules of contract/states.md as pure functions: no clock, no I/O, no logging. Times are the
+// database's; random is uniform in [0, 1) and comes from the caller.
+namespace outbox {
+
+// How an attempt's end moves its operation.
+[[nodiscard]] Transition decide_attempt(
+    const LeasedAttempt& attempt,
+    const Outcome& outcome,
+    const ToolPolicy& policy,
+    DbTime now,
+    double random
+);
+
+// An attempt that provably never sent a byte, given back at shutdown.
+[[nodiscard]] Transition decide_release(const LeasedAttempt& attempt);
+
+// What a probe's verdict does to an unknown operation.
+[[nodiscard]] Transition decide_probe(
+    const ClaimedProbe& claim,
+    const Verdict& verdict,
+    const ToolPolicy& policy,
+    DbTime now,
+    double random
+);
+
+}  // namespace outbox

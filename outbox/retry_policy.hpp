@@ -1,0 +1,17 @@
+#pragma once
+
+#include <chrono>
+
+#include "outbox/policy.hpp"
+
+namespace outbox {
+
+// Delay before the next attempt after `attempts` have been made (≥ 1): exponential with a cap,
+// of which the share policy.jitter is random. random is uniform in [0, 1).
+[[nodiscard]] std::chrono::milliseconds retry_delay(
+    const RetryPolicy& policy, int attempts, double random);
+
+// Delay before the next probe after `probes` verdicts: interval, doubling to max_interval.
+[[nodiscard]] std::chrono::milliseconds probe_delay(const ReconcilePolicy& policy, int probes);
+
+}  // namespace outbox

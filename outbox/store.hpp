@@ -1,0 +1,138 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "outbox/operation.hpp"
+#include "outbox/policy.hpp"
+#include "outbox/transition.hpp"
+
+namespace outbox {
+
+namespace asio = boost::asio;
+
+// Broken worlds are exceptions; label kind of outboxd_database_errors_total.
+class StoreError : public std::runtime_error {
+  public:
+    enum class Kind {
+        unavailable,  // no connection, shutting down, read-only: try again later
+        conflict,     // deadlock, serialization failure, lock timeout: try again now
+        in_doubt,     // the commit's acknowledgement was lost: read again
+        data,         // this very row cannot be written as it is
+        bug,          // everything else: a fault of ours
+    };
+    StoreError(Kind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
+    [[nodiscard]] Kind kind() const { return kind_; }
+
+  private:
+    Kind kind_;
+};
+
+// Where the last lease of a lane ended: the next one starts behind it instead of walking dead
+// index entries. A default mark starts from the head.
+struct LeaseMark {
+    std::int16_t priority = -101;  // below the smallest priority
+    std::int64_t seq = 0;
+};
+
+// The ready rows of one tool.
+struct LeaseLane {
+    std::string tool;
+    int limit = 0;  // free slots: leased means started
+    std::chrono::milliseconds timeout{};
+    std::int64_t request_hash = 0;
+    LeaseMark after;
+};
+
+struct LeaseRequest {
+    WorkerId worker;
+    std::chrono::milliseconds margin{};  // worker.lease_margin
+    std::vector<LeaseLane> lanes;
+};
+
+enum class Fate {
+    applied,  // written now, or found written by an earlier try whose acknowledgement was lost
+    fenced,   // somebody else moved the epoch: this answer is evidence at best
+};
+
+// What became of a fenced attempt's answer.
+enum class LateFate { settled, flagged, stored };
+
+struct ReconcileLane {
+    std::string tool;
+    int limit = 0;
+    std::chrono::milliseconds timeout{};  // of one probe; the claim lasts timeout + margin
+};
+
+struct MaintenanceReport {
+    int promoted = 0;       // scheduled → pending
+    int lease_expired = 0;  // attempting → unknown (write) or scheduled (read)
+    int expired = 0;        // pending, scheduled → failed `expired`
+    bool more = false;      // a page was full: come again at once
+};
+
+struct WorkerInfo {
+    WorkerId id;
+    std::string name;
+    std::string version;
+    std::vector<std::string> tools;
+};
+
+struct ToolSample {  // one row of the sampled gauges
+    std::string tool;
+    Status status;
+    std::int64_t count = 0;
+    double oldest_seconds = 0;
+};
+
+// The database as the loops see it. Every method is one round trip in one transaction unless it
+// says otherwise, throws StoreError, and is not cancellable: its time limit is the server's.
+class Store {
+  public:
+    virtual ~Store() = default;
+
+    // Takes ready rows and journals the attempts, committed with a flush before it returns.
+    // Paused tools yield nothing. After an error the caller must call release_lost_leases.
+    virtual asio::awaitable<std::vector<LeasedAttempt>> lease(LeaseRequest request) = 0;
+
+    // Gives back rows that an unacknowledged lease took for this worker and that were never
+    // dispatched: attempting, leased by the worker, and not in flight. Returns how many.
+    virtual asio::awaitable<int> release_lost_leases(
+        WorkerId worker, std::vector<Seq> in_flight) = 0;
+
+    // Writes a batch, fenced row by row; the answer has one Fate per transition, in order.
+    // A retry after in_doubt finds its own earlier writes and reports them as applied.
+    virtual asio::awaitable<std::vector<Fate>> complete(std::vector<Transition> batch) = 0;
+
+    // Stores a fenced attempt's answer as `late_result` and lets it count as states.md says.
+    virtual asio::awaitable<LateFate> record_late(Transition late) = 0;
+
+    // Claims due unknown operations of the given tools; moves their epoch.
+    virtual asio::awaitable<std::vector<ClaimedProbe>> claim_probes(
+        WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes) = 0;
+
+    // One page of promotion, lease expiry (by time, by stale workers), and expires_at, over every
+    // tool of the catalogue. judge_workers: this daemon had a healthy connection for 15 s.
+    virtual asio::awaitable<MaintenanceReport> maintain(bool judge_workers) = 0;
+
+    virtual asio::awaitable<void> heartbeat(WorkerInfo worker) = 0;
+    virtual asio::awaitable<void> retire(WorkerId worker) = 0;  // a graceful stop
+
+    // Upserts these tools into the catalogue, never touches others'.
+    virtual asio::awaitable<void> publish_tools(
+        WorkerId worker, std::vector<ToolPolicy> tools) = 0;
+
+    // Key settings an operation's first attempt used, when its request_hash is not the present one.
+    virtual asio::awaitable<std::optional<KeySettings>> key_settings(
+        std::string tool, std::int64_t request_hash) = 0;
+
+    virtual asio::awaitable<std::vector<ToolSample>> sample() = 0;
+};
+
+}  // namespace outbox

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "outbox/clock.hpp"
+#include "outbox/operation.hpp"
+#include "outbox/outcome.hpp"
+#include "outbox/policy.hpp"
+
+namespace outbox {
+
+namespace asio = boost::asio;
+
+// What an adapter gets to see of an operation. The provider key is a member, so no adapter can
+// forget it, and it is the same for every attempt.
+struct ToolCall {
+    Intent intent;
+    std::string provider_key;  // {{ operation.key }}
+    int attempt = 1;
+    DbTime first_sent_at;
+};
+
+// One way for an effect to leave the process. Chosen by name at run time; built by tools/ from
+// the configuration; owned by the Toolset; runs on the io thread.
+class Tool {
+  public:
+    virtual ~Tool() = default;
+
+    // Performs the effect at most once. Never throws for what the other side did; whatever it
+    // throws all the same becomes Unknown. Must not write a first byte once the deadline passed.
+    virtual asio::awaitable<Outcome> execute(ToolCall call, Deadline deadline) = 0;
+
+    // Asks whether it happened; has no effect. A failed look-up is Inconclusive, never Absent.
+    virtual asio::awaitable<Verdict> probe(ToolCall call, Deadline deadline) = 0;
+};
+
+struct ToolEntry {
+    ToolPolicy policy;
+    std::unique_ptr<Tool> tool;
+};
+
+// The tools of one configuration, by name. Attempts in flight keep the one they began with.
+class Toolset {
+  public:
+    void add(ToolEntry entry) {
+        auto name = entry.policy.name;
+        entries_.insert_or_assign(std::move(name), std::move(entry));
+    }
+    [[nodiscard]] const ToolEntry* find(const std::string& name) const {
+        auto found = entries_.find(name);
+        return found == entries_.end() ? nullptr : &found->second;
+    }
+    [[nodiscard]] const std::unordered_map<std::string, ToolEntry>& all() const { return entries_; }
+
+  private:
+    std::unordered_map<std::string, ToolEntry> entries_;
+};
+
+}  // namespace outbox
