@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -21,6 +22,10 @@ enum class Status {
     succeeded,   // final: the effect happened
     failed,      // final: definitely no effect
     cancelled,   // final: taken back before any attempt
+};
+inline constexpr std::array kAllStatuses = {
+    Status::pending,   Status::scheduled, Status::attempting, Status::unknown,
+    Status::succeeded, Status::failed,    Status::cancelled,
 };
 [[nodiscard]] std::string_view to_string(Status status);
 [[nodiscard]] std::optional<Status> parse_status(std::string_view text);
