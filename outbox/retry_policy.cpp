@@ -1,0 +1,26 @@
+#include "outbox/retry_policy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace outbox {
+
+using std::chrono::milliseconds;
+
+milliseconds retry_delay(const RetryPolicy& policy, int attempts, double random) {
+    // In floating point: a power that overflows is infinite, and the cap takes it.
+    const double cap = static_cast<double>(policy.max.count());
+    const double grown = static_cast<double>(policy.initial.count()) *
+                         std::pow(policy.multiplier, std::max(attempts - 1, 0));
+    const double delay = std::min(grown, cap);
+    const double jittered = delay * (1 - policy.jitter) + delay * policy.jitter * random;
+    return milliseconds(std::llround(jittered));
+}
+
+milliseconds probe_delay(const ReconcilePolicy& policy, int probes) {
+    auto delay = policy.interval;
+    for (int i = 1; i < probes && delay < policy.max_interval; ++i) delay *= 2;
+    return std::min(delay, policy.max_interval);
+}
+
+}  // namespace outbox
