@@ -42,9 +42,10 @@ std::string state_of(const std::vector<std::string>& lines) {
 }
 
 bool is_live_postgres(const std::string& pid) {
-    std::ifstream file("/proc/" + pid + "/comm");
-    std::string command;
-    return std::getline(file, command) && command == "postgres";
+    std::ifstream file("/proc/" + pid + "/stat");
+    std::string line;  // pid (command) state …
+    return std::getline(file, line) && line.find(" (postgres) ") != std::string::npos &&
+           line.find(" (postgres) Z") == std::string::npos;
 }
 
 std::string tail(const std::string& file) {
