@@ -1,0 +1,4 @@
+-- The key settings under which an operation's first attempt was sent.
+-- $1 tool, $2 request_hash. Index: request_pkey.
+SELECT key_settings::text AS key_settings
+  FROM outbox.request WHERE tool = $1 AND request_hash = $2::bigint

@@ -1,0 +1,72 @@
+-- Takes ready rows of several tools and journals the attempts. One autocommit statement, which
+-- sees to its own flush: synchronous_commit of the session, of the role or of a pooler's server
+-- connection may be weaker than "on"; the attempt must be on disk before its first byte leaves.
+-- $1 worker uuid, $2 lease margin ms, and one element per lane: $3 tool, $4 limit, $5 time-out ms,
+-- $6 request_hash, $7 priority and $8 seq of the mark behind which to look.
+-- Index: queue_ready, then a TID scan. No outer condition on status: the rows are locked and
+-- rechecked, and statistics of an empty table would turn it into a scan of everything pending.
+WITH lane AS MATERIALIZED (
+    SELECT w.tool, w.lim, w.after_priority, w.after_seq, w.request_hash,
+           w.timeout_ms * interval '1 millisecond' AS timeout
+      FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[])
+           AS w (tool, lim, timeout_ms, request_hash, after_priority, after_seq)
+     WHERE NOT EXISTS (
+               SELECT FROM outbox.tool t WHERE t.tool = w.tool AND t.paused_at IS NOT NULL)
+), durable AS MATERIALIZED (
+    SELECT set_config('synchronous_commit',
+               CASE current_setting('synchronous_commit')
+                   WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush
+), taken AS (
+    UPDATE outbox.queue q
+       SET status = 'attempting',
+           lease_epoch = q.lease_epoch + 1,
+           attempt_epoch = q.lease_epoch + 1,
+           attempts = q.attempts + 1,
+           leased_by = $1::uuid,
+           attempted_at = now(),
+           started_at = coalesce(q.started_at, now()),
+           deadline_at = now() + l.timeout,
+           due_at = now() + l.timeout + $2::bigint * interval '1 millisecond',
+           request_hash = coalesce(q.request_hash, l.request_hash)
+      FROM lane l
+     WHERE l.tool = q.tool
+       AND q.ctid = ANY (ARRAY (
+               SELECT ready.tid
+                 FROM lane w
+                CROSS JOIN LATERAL (
+                    SELECT r.ctid AS tid
+                      FROM outbox.queue r
+                     WHERE r.tool = w.tool
+                       AND r.status = 'pending'
+                       AND (r.priority, r.seq) > (w.after_priority, w.after_seq)
+                       AND (r.expires_at IS NULL OR r.expires_at > now())
+                     ORDER BY r.priority, r.seq
+                     LIMIT w.lim
+                       FOR UPDATE SKIP LOCKED) ready))
+    RETURNING q.seq, q.priority, q.lease_epoch, q.attempts, q.ambiguous, q.request_hash,
+              q.attempted_at, q.deadline_at, q.started_at
+)
+SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, o.max_attempts,
+       o.traceparent, t.priority, t.lease_epoch, t.attempts, t.ambiguous, t.request_hash,
+       (extract(epoch FROM o.expires_at) * 1000000)::bigint AS expires_at,
+       (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
+       (extract(epoch FROM t.attempted_at) * 1000000)::bigint AS leased_at,
+       (extract(epoch FROM t.deadline_at) * 1000000)::bigint AS deadline_at,
+       (extract(epoch FROM t.started_at) * 1000000)::bigint AS first_attempt_at,
+       CASE WHEN t.started_at = t.attempted_at
+            THEN (extract(epoch FROM greatest(o.created_at, o.run_at)) * 1000000)::bigint
+       END AS eligible_since,
+       o.compensates,
+       CASE WHEN o.compensates IS NOT NULL
+            THEN (SELECT p.arguments::text FROM outbox.operation p
+                   WHERE p.operation_id = o.compensates)
+       END AS original_arguments,
+       CASE WHEN o.compensates IS NOT NULL
+            THEN (SELECT c.result::text FROM outbox.operation p
+                    JOIN outbox.outcome c ON c.seq = p.seq
+                   WHERE p.operation_id = o.compensates)
+       END AS original_result
+  FROM taken t
+  JOIN outbox.operation o ON o.seq = t.seq
+ CROSS JOIN durable
+ ORDER BY t.priority, t.seq
