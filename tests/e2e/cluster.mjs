@@ -1,0 +1,87 @@
+// A private Postgres cluster as production has it: fsync on, a unix socket for the daemon and a
+// loopback port for the tests. It lives in a temporary folder and dies with this process.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { eventually, freePort } from './util.mjs';
+
+function binaries() {
+  const home = '/usr/lib/postgresql';
+  const versions = existsSync(home) ? readdirSync(home).sort((a, b) => Number(b) - Number(a)) : [];
+  const found = versions.map((v) => path.join(home, v, 'bin')).find((dir) => existsSync(path.join(dir, 'initdb')));
+  if (!found) throw new Error('no Postgres server here; ./dev test installs one (package postgresql)');
+  return found;
+}
+
+export class Cluster {
+  #bin = binaries();
+  #dir = mkdtempSync(path.join(os.tmpdir(), 'outboxd-e2e-pg-'));
+  #databases = 0;
+
+  static async start() {
+    const cluster = new Cluster();
+    await cluster.#start();
+    return cluster;
+  }
+
+  async #start() {
+    if (process.getuid() === 0) {
+      const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'])));
+      chownSync(this.#dir, uid, gid);
+    }
+    chmodSync(this.#dir, 0o755);
+    this.port = await freePort();
+    this.#server('initdb', '-D', this.#data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--no-locale', '-N');
+    writeFileSync(path.join(this.#data, 'postgresql.auto.conf'), [
+      `listen_addresses = '127.0.0.1'`, `port = ${this.port}`, `unix_socket_directories = '${this.#dir}'`,
+      'fsync = on', 'synchronous_commit = on', 'full_page_writes = on', 'max_connections = 100', '',
+    ].join('\n'));
+    this.#control('start');
+    process.on('exit', () => this.stop());
+    for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1));
+  }
+
+  get #data() { return path.join(this.#dir, 'data'); }
+  get log() { return readFileSync(path.join(this.#dir, 'server.log'), 'utf8'); }
+
+  // What a daemon is told: libpq's keywords, over the socket.
+  dsn(database) { return `host=${this.#dir} port=${this.port} user=postgres dbname=${database}`; }
+
+  pool(database) {
+    const pool = new pg.Pool({ host: '127.0.0.1', port: this.port, user: 'postgres', database, max: 8 });
+    pool.on('error', () => {});  // an idle connection that a restart cut
+    return pool;
+  }
+
+  async createDatabase() {
+    const name = `e2e_${process.pid}_${++this.#databases}`;
+    const pool = this.pool('postgres');
+    await pool.query(`CREATE DATABASE ${name}`);
+    await pool.end();
+    return name;
+  }
+
+  // No checkpoint, every session cut, recovery from the log: what a crash of the server is.
+  async restart() {
+    this.#control('restart', '-m', 'immediate');
+    const pool = this.pool('postgres');
+    await eventually('Postgres accepts again', () => pool.query('SELECT 1'));
+    await pool.end();
+  }
+
+  stop() {
+    if (!existsSync(this.#dir)) return;
+    try { this.#control('stop', '-m', 'immediate'); } catch { /* it is down already */ }
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #control(...args) { this.#server('pg_ctl', '-D', this.#data, '-w', '-t', '60', '-l', path.join(this.#dir, 'server.log'), ...args); }
+
+  #server(program, ...args) {
+    const file = path.join(this.#bin, program);
+    const [command, argv] = process.getuid() === 0 ? ['runuser', ['-u', 'postgres', '--', file, ...args]] : [file, args];
+    execFileSync(command, argv, { stdio: 'ignore', cwd: this.#dir, timeout: 90_000 });
+  }
+}

@@ -1,0 +1,105 @@
+// The outside world as a process of its own: a ticket service that counts real effects and
+// misbehaves on demand. `node desk.mjs JOURNAL [PORT] [CERT KEY]` prints {"port": N, "control": M}.
+//
+// On port:    POST /tickets                    opens a ticket (external_ref, operation_id, title)
+//             GET  /tickets?external_ref=KEY   lists the tickets with that reference
+// On control: POST /plan {operation_id, posts: [mode…], look: mode}   the nth mode for the nth POST
+//             POST /release {operation_id}     lets held answers go
+//             GET  /state                      everything it saw and did
+//
+// Every effect is appended to JOURNAL before it is answered, and read again at the start.
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
+import { providerKey } from './util.mjs';
+
+const [journal, port = '0', cert, key] = process.argv.slice(2);
+const tickets = existsSync(journal)
+  ? readFileSync(journal, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  : [];
+const requests = [];
+const plans = new Map();  // operation id → modes of its next POSTs
+const looks = new Map();  // provider key → mode
+const held = new Map();   // operation id → answer functions
+
+function open(body) {
+  const ticket = { id: `T-${tickets.length + 1}`, state: 'open', at: Date.now(), ...body };
+  tickets.push(ticket);
+  appendFileSync(journal, `${JSON.stringify(ticket)}\n`);
+  return ticket;
+}
+
+function reply(response, status, value, headers = {}) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text), ...headers });
+  response.end(text);
+}
+
+// What a POST does, by mode; the first group has no effect, the second has one.
+const posts = {
+  drop: (body, response) => response.socket.destroy(),
+  refuse: (body, response) => reply(response, 422, { code: 'rude_title', message: 'The title is rude.' }),
+  busy: (body, response) => reply(response, 429, { code: 'busy' }, { 'Retry-After': '1' }),
+
+  ok: (body, response) => reply(response, 201, open(body)),
+  cut: (body, response) => { open(body); response.socket.destroy(); },
+  error: (body, response) => { open(body); reply(response, 500, { code: 'boom' }); },
+  hang: (body) => { open(body); },
+  slow: (body, response) => { const ticket = open(body); setTimeout(() => reply(response, 201, ticket), 1500); },
+  hold: (body, response) => {
+    const ticket = open(body);
+    held.set(body.operation_id, [...(held.get(body.operation_id) ?? []), () => reply(response, 201, ticket)]);
+  },
+};
+
+// What a look-up answers. Only ok tells the truth; the others must never be taken for "absent".
+const answers = {
+  ok: (ref, response) => reply(response, 200, { tickets: tickets.filter((t) => t.external_ref === ref), has_more: false }),
+  error: (ref, response) => reply(response, 500, { tickets: [] }),
+  unauthorized: (ref, response) => reply(response, 401, { tickets: [] }),
+  missing: (ref, response) => reply(response, 404, { tickets: [] }),
+  hang: () => {},
+  cut: (ref, response) => response.socket.destroy(),
+  garbage: (ref, response) => reply(response, 200, '{"tickets": ['),
+  shape: (ref, response) => reply(response, 200, { tickets: 'none', has_more: false }),
+  bare: (ref, response) => reply(response, 200, {}),
+  endless: (ref, response) => reply(response, 200, { tickets: [], has_more: true, next_cursor: `c${requests.length}` }),
+};
+
+async function read(request) {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return chunks.length ? JSON.parse(Buffer.concat(chunks)) : {};
+}
+
+async function serve(request, response) {
+  const body = await read(request);
+  const url = new URL(request.url, 'http://desk');
+  const ref = request.method === 'GET' ? url.searchParams.get('external_ref') : body.external_ref;
+  requests.push({ at: Date.now(), method: request.method, key: ref, header: request.headers['idempotency-key'], body });
+  if (request.method === 'GET') return answers[looks.get(ref) ?? 'ok'](ref, response);
+  return posts[plans.get(body.operation_id)?.shift() ?? 'ok'](body, response);
+}
+
+async function control(request, response) {
+  const body = await read(request);
+  if (request.url === '/plan') {
+    if (body.posts) plans.set(body.operation_id, body.posts);
+    if (body.look) looks.set(providerKey(body.operation_id), body.look);
+  } else if (request.url === '/release') {
+    for (const answer of held.get(body.operation_id) ?? []) answer();
+    held.delete(body.operation_id);
+  }
+  reply(response, 200, request.url === '/state' ? { tickets, requests } : {});
+}
+
+const listen = (server, port) => new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server.address().port)));
+const handler = (request, response) => serve(request, response).catch(() => response.socket?.destroy());
+const server = cert
+  ? https.createServer({ cert: readFileSync(cert), key: readFileSync(key) }, handler)
+  : http.createServer(handler);
+server.keepAliveTimeout = 30_000;
+server.on('clientError', (error, socket) => socket.destroy());
+server.on('tlsClientError', () => {});
+console.log(JSON.stringify({ port: await listen(server, Number(port)), control: await listen(http.createServer(control), 0) }));
+process.stdin.on('end', () => process.exit(0)).resume();  // it never outlives the test

@@ -1,0 +1,94 @@
+// SIGKILL at the worst places, on a Postgres with fsync: one effect each, and the right verdict.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { story } from './world.mjs';
+import { eventually, sleep } from './util.mjs';
+
+const paused = (w, name) => `${name}=pause:${path.join(w.dir, 'go')}`;
+
+story('killed before dispatch: nothing was sent, the next daemon sends it once', async (w) => {
+  const first = await w.start({ failpoints: paused(w, 'after_lease_before_dispatch') });
+  await w.enqueue('before');
+  await w.until('before', ['attempting']);
+  await sleep(200);
+  await first.kill();
+  assert.equal((await w.desk.posts('before')).length, 0);
+
+  await w.start();
+  const row = await w.settled('before');
+  assert.deepEqual([row.status, row.attempts], ['succeeded', 2]);
+  assert.equal((await w.desk.tickets('before')).length, 1);
+  const kinds = await w.events('before');
+  assert.ok(kinds.includes('lease_expired'), `${kinds}`);
+  assert.ok((await w.events('before', 'probe')).some((e) => e.detail.verdict === 'absent'), 'the desk was asked first');
+});
+
+story('killed after the effect and before the record: found, not repeated', async (w) => {
+  const first = await w.start({ failpoints: paused(w, 'after_effect_before_complete') });
+  await w.enqueue('after');
+  await eventually('the ticket exists', async () => (await w.desk.tickets('after')).length === 1);
+  await sleep(200);
+  await first.kill();
+  assert.equal((await w.get('after')).status, 'attempting');
+
+  await w.start();
+  const row = await w.settled('after');
+  assert.deepEqual([row.status, row.attempts, row.result], ['succeeded', 1, { id: 'T-1' }]);
+  assert.equal((await w.desk.posts('after')).length, 1);
+  assert.ok((await w.events('after')).includes('lease_expired'));
+});
+
+story('killed while completing, before the statement: found, not repeated', async (w) => {
+  const first = await w.start({ failpoints: paused(w, 'before_complete') });
+  for (let i = 0; i < 20; i++) await w.enqueue(`batch-${i}`);
+  await eventually('the tickets exist', async () => (await w.desk.state()).tickets.length === 20);
+  await sleep(200);
+  await first.kill();
+
+  await w.start();
+  await w.allSettled(20);
+  assert.equal((await w.desk.state()).tickets.length, 20);
+  const { n } = await w.one(`SELECT count(*)::int AS n FROM outbox.operations WHERE status = 'succeeded' AND attempts = 1`);
+  assert.equal(n, 20);
+});
+
+story('killed while completing, after the commit: the record stands, nothing is asked', async (w) => {
+  const first = await w.start({ failpoints: paused(w, 'after_complete_before_ack') });
+  await w.enqueue('acked');
+  await w.settled('acked');
+  await first.kill();
+
+  await w.start();
+  await sleep(1500);
+  const row = await w.get('acked');
+  assert.deepEqual([row.status, row.attempts], ['succeeded', 1]);
+  assert.equal((await w.desk.posts('acked')).length, 1);
+  assert.equal((await w.desk.looks('acked')).length, 0);
+  assert.deepEqual(await w.events('acked'), [], 'the clean path writes no event');
+});
+
+// Every failpoint there is, from the program's own list: crash there twice, start again without.
+story('a crash at every failpoint loses nothing and repeats nothing', async (w) => {
+  await w.migrate();
+  w.migrated = true;
+  const listed = await w.cli('list-failpoints', '-c', w.configure());
+  assert.equal(listed.code, 0, listed.text);
+  const names = listed.out.split('\n').map((line) => line.trim()).filter(Boolean);
+  assert.ok(names.length >= 9, `${names}`);
+
+  for (const name of names) {
+    const probing = name.includes('probe');
+    const ids = [0, 1, 2].map((i) => `${name}-${i}`);
+    if (probing) for (const id of ids) await w.desk.plan(id, { posts: ['cut'] });
+    for (const id of ids) await w.enqueue(id);
+    const daemon = await w.launch({ failpoints: `${name}=crash` });
+    await eventually(`${name} crashes the daemon`, () => daemon.ended, 20_000);
+    assert.equal(daemon.ended.signal, null);
+    assert.notEqual(daemon.ended.code, 0);
+
+    const next = await w.start();
+    for (const id of ids) assert.equal((await w.settled(id)).status, 'succeeded', id);
+    await next.stop();
+    for (const id of ids) assert.equal((await w.desk.tickets(id)).length, 1, id);
+  }
+}, { timeout: 300_000 });
