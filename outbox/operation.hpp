@@ -74,6 +74,7 @@ struct ClaimedProbe {
     int probes = 0;                         // probes already answered since it became unknown
     int absent_count = 0;                   // absent verdicts counted so far
     std::optional<DbTime> last_absent_at;   // when the last counted one began
+    bool flagged = false;  // attention is set: no probe by itself, only when a person asks
     bool asked = false;  // a person asked for this probe (outboxd probe ID); attention stays
 };
 

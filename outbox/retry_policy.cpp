@@ -17,6 +17,14 @@ milliseconds retry_delay(const RetryPolicy& policy, int attempts, double random)
     return milliseconds(std::llround(jittered));
 }
 
+int elapsed_attempts(const RetryPolicy& policy, milliseconds elapsed) {
+    constexpr int kEnough = 64;  // by then any back-off that grows at all has reached its cap
+    int attempts = 1;
+    milliseconds spent = retry_delay(policy, attempts, 1);
+    while (attempts < kEnough && spent <= elapsed) spent += retry_delay(policy, ++attempts, 1);
+    return attempts;
+}
+
 milliseconds probe_delay(const ReconcilePolicy& policy, int probes) {
     auto delay = policy.interval;
     for (int i = 1; i < probes && delay < policy.max_interval; ++i) delay *= 2;
