@@ -13,8 +13,14 @@ struct Loaded {
     Diagnostics diagnostics;       // everything found, warnings included, in order
 };
 
+struct LoadOptions {
+    // The DSN is known from elsewhere (--database, a private Postgres): the file's is not looked at,
+    // so that a ${env:…} in it need not be set.
+    bool database_elsewhere = false;
+};
+
 // Reads FILE and what it includes. Never throws: an unreadable file is a diagnostic too.
-[[nodiscard]] Loaded load(const std::string& file);
+[[nodiscard]] Loaded load(const std::string& file, const LoadOptions& options = {});
 
 // The effective configuration as YAML, every default spelled out, secrets masked.
 [[nodiscard]] std::string print(const Config& config);

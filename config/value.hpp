@@ -15,11 +15,15 @@ struct Value {
     struct Member;
 
     Kind kind = Kind::null;
-    std::string text;    // scalar text after ${…} was resolved; "true"/"false" for booleans
+    std::string text;    // scalar text after ${…} was resolved; "true"/"false" for booleans;
+                         // of a number: a valid JSON number with the digits of the file
     std::string source;  // the text as the file has it, when ${…} was in it; printed instead
     std::vector<Value> items;
     std::vector<Member> members;  // in the order of the file
     Mark mark;
+    bool plain = false;        // unquoted text that held ${…}: may be read as a number or a bool
+    bool from_secret = false;  // ${file:} or ${cred:} was in it: never printed, never quoted
+    bool unresolved = false;   // a ${…} in it failed and was reported: nothing more to say about it
 
     [[nodiscard]] bool is(Kind k) const { return kind == k; }
     [[nodiscard]] const Value* find(std::string_view key) const;
@@ -37,6 +41,7 @@ struct Text {
     std::string value;
     Mark mark;
     bool from_secret = false;  // ${file:}, ${cred:}: never printed
+    std::string source = {};   // as the file has it, when ${…} was in it; printed instead
 };
 
 }  // namespace config

@@ -1,0 +1,85 @@
+#include "config/diagnostics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace config {
+namespace {
+
+std::string_view level(Severity severity) {
+    return severity == Severity::error ? "error" : "warning";
+}
+
+std::string json_string(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (c == '\n') {
+            out += "\\n";
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+        } else {
+            out += c;
+        }
+    }
+    return out + '"';
+}
+
+std::string_view file_of(const Mark& mark) {
+    return mark.file ? std::string_view(*mark.file) : std::string_view();
+}
+
+auto place(const Diagnostic& d) {
+    return std::tuple(file_of(d.mark), d.mark.line, d.mark.column);
+}
+
+}  // namespace
+
+bool Diagnostics::has_errors() const {
+    return std::any_of(list_.begin(), list_.end(), [](const Diagnostic& d) {
+        return d.severity == Severity::error;
+    });
+}
+
+void Diagnostics::sort() {
+    std::stable_sort(list_.begin(), list_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+        return place(a) < place(b);
+    });
+    // What an anchor holds is read once per alias: one mistake, one line.
+    auto same = [](const Diagnostic& a, const Diagnostic& b) {
+        return place(a) == place(b) && a.message == b.message;
+    };
+    list_.erase(std::unique(list_.begin(), list_.end(), same), list_.end());
+}
+
+std::string to_text(const Diagnostic& diagnostic) {
+    std::string out;
+    const auto file = file_of(diagnostic.mark);
+    if (!file.empty()) out += fmt::format("{}:", file);
+    if (diagnostic.mark.line > 0) {
+        out += fmt::format("{}:{}:", diagnostic.mark.line, diagnostic.mark.column);
+    }
+    if (!out.empty()) out += ' ';
+    out += fmt::format("{}: {}", level(diagnostic.severity), diagnostic.message);
+    if (!diagnostic.hint.empty()) out += fmt::format("\n  hint: {}", diagnostic.hint);
+    return out;
+}
+
+std::string to_json(const Diagnostic& diagnostic) {
+    return fmt::format(
+        R"({{"file":{},"line":{},"column":{},"level":"{}","message":{},"hint":{}}})",
+        json_string(file_of(diagnostic.mark)),
+        diagnostic.mark.line,
+        diagnostic.mark.column,
+        level(diagnostic.severity),
+        json_string(diagnostic.message),
+        json_string(diagnostic.hint)
+    );
+}
+
+}  // namespace config
