@@ -51,7 +51,10 @@ struct HttpFailure {
     // False: not a byte of the request was handed to the kernel, so there is definitely no effect.
     bool sent = false;
     outbox::Cause cause = outbox::Cause::other;  // of a sent one: timeout, reset, unreadable
-    outbox::Error error;                         // code not_sent_…, timeout, reset, unreadable
+    // Not sent: not_sent_invalid, not_sent_dns, not_sent_connect, not_sent_tls,
+    // not_sent_private_host, not_sent_deadline, not_sent_cancelled. Sent: timeout, reset,
+    // unreadable, cancelled.
+    outbox::Error error;
 };
 using HttpResult = std::variant<HttpResponse, HttpFailure>;
 
@@ -61,6 +64,7 @@ struct HttpOptions {
     bool tls_verify = true;
     std::optional<std::string> ca_file;
     std::size_t max_connections_per_host = 64;
+    bool allow_private_hosts = true;  // false: loopback, private and link-local addresses refused
 };
 
 // HTTP/1.1 with a connection pool per origin. Owned by the composition root, one per distinct
