@@ -44,6 +44,7 @@ export class Cluster {
   }
 
   get #data() { return path.join(this.#dir, 'data'); }
+  get pid() { return Number(readFileSync(path.join(this.#data, 'postmaster.pid'), 'utf8').split('\n')[0]); }
   get log() { return readFileSync(path.join(this.#dir, 'server.log'), 'utf8'); }
 
   // What a daemon is told: libpq's keywords, over the socket.
