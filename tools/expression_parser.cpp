@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tools/nearest.hpp"
+#include "config/nearest.hpp"
 
 namespace tools {
 namespace {
@@ -82,9 +82,9 @@ class Parser {
             return k.name == word;
         });
         if (kind == kinds.end()) {
-            std::vector<std::string_view> names;
-            for (const auto& k : kinds) names.push_back(k.name);
-            fail("unknown filter " + (word.empty() ? rest() : word), nearest_hint(word, names));
+            std::vector<std::string> names;
+            for (const auto& k : kinds) names.emplace_back(k.name);
+            fail("unknown filter " + (word.empty() ? rest() : word), config::nearest_hint(word, names));
             return {};
         }
         Filter result;
@@ -164,30 +164,30 @@ class Parser {
 std::optional<Mistake> check_path(
     const std::vector<std::string>& path, const CompileContext& context) {
     const auto& roots = template_roots();
-    std::vector<std::string_view> usable;
+    std::vector<std::string> usable;
     const Root* root = nullptr;
     for (const auto& candidate : roots) {
         if (candidate.name == path.front()) root = &candidate;
         if (candidate.name == "original" && !context.compensation) continue;
         if (candidate.name == "page" && !context.paginated) continue;
-        usable.push_back(candidate.name);
+        usable.emplace_back(candidate.name);
     }
     if (root == nullptr) {
-        return Mistake{"unknown root " + path.front(), nearest_hint(path.front(), usable)};
+        return Mistake{"unknown root " + path.front(), config::nearest_hint(path.front(), usable)};
     }
     if (root->name == "original" && !context.compensation) {
-        return Mistake{"only a compensation has an original", nearest_hint("", usable)};
+        return Mistake{"only a compensation has an original", config::nearest_hint("", usable)};
     }
     if (root->name == "page" && !context.paginated) {
-        return Mistake{"page is known only where a listing has paginate", nearest_hint("", usable)};
+        return Mistake{"page is known only where a listing has paginate", config::nearest_hint("", usable)};
     }
     if (root->members.empty()) return std::nullopt;
     const auto& members = root->members;
     if (path.size() < 2) {
-        return Mistake{path.front() + " is no value; name a member", nearest_hint("", members)};
+        return Mistake{path.front() + " is no value; name a member", config::nearest_hint("", members)};
     }
     if (std::find(members.begin(), members.end(), path[1]) == members.end()) {
-        return Mistake{path.front() + " has no member " + path[1], nearest_hint(path[1], members)};
+        return Mistake{path.front() + " has no member " + path[1], config::nearest_hint(path[1], members)};
     }
     const bool deep = path.front() == "original" && path[1] != "id";
     if (path.size() > 2 && !deep) {

@@ -31,7 +31,7 @@ struct Scope {
 // Roots and their fixed members; empty: any member.
 struct Root {
     std::string_view name;
-    std::vector<std::string_view> members;
+    std::vector<std::string> members;
 };
 [[nodiscard]] const std::vector<Root>& template_roots();
 

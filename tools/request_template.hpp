@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config.hpp"
+#include "tools/http_client.hpp"
+#include "tools/url_template.hpp"
+#include "tools/value_template.hpp"
+
+namespace tools {
+
+using Credentials = std::map<std::string, config::Credential>;
+
+// One HTTP request of the configuration, compiled: rendering gives the exact request, or refuses
+// before anything is sent. Every place escapes by itself.
+class RequestTemplate {
+  public:
+    // Mistakes are reported; empty when there is no request to be made of it.
+    static std::optional<RequestTemplate> compile(
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+
+    [[nodiscard]] Rendered<HttpRequest> render(const Scope& scope) const;
+    [[nodiscard]] const Origin& origin() const { return url_.origin(); }
+
+  private:
+    using Named = std::vector<std::pair<std::string, Template>>;
+
+    void compile_headers(const config::HttpRequest& request, CompileContext& context);
+    void compile_query(const config::HttpRequest& request, CompileContext& context);
+    void compile_body(const config::HttpRequest& request, CompileContext& context);
+    void use_credential(
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+    [[nodiscard]] bool has_header(std::string_view name) const;
+    [[nodiscard]] Rendered<std::string> render_body(const Scope& scope) const;
+    [[nodiscard]] std::optional<outbox::Error> render_headers(
+        const Scope& scope, HttpRequest& request) const;
+
+    std::string method_;
+    UrlTemplate url_;
+    Named headers_;
+    Named query_;
+    config::HttpRequest::Body body_kind_ = config::HttpRequest::Body::none;
+    ValueTemplate body_value_;
+    Template body_text_;
+    bool crlf_ = false;
+    // Of the credential: resolved once, never in a message.
+    std::optional<std::pair<std::string, std::string>> secret_header_;
+    std::optional<std::pair<std::string, std::string>> secret_query_;
+};
+
+}  // namespace tools
