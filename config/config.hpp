@@ -34,6 +34,9 @@ struct Database {
     Secret dsn;
     std::string key_namespace = "default";
     std::optional<Embedded> embedded;
+    Mark mark;  // of the section, for what is found out later
+    // False: --database or OUTBOXD_DATABASE has to name one.
+    [[nodiscard]] bool declared() const { return embedded || !dsn.value.empty(); }
 };
 
 struct Worker {
@@ -95,6 +98,15 @@ struct Http {
     bool allow_private_hosts = true;
 };
 
+// What tools get that do not say otherwise.
+struct Defaults {
+    Duration timeout = 20s;
+    Duration connect_timeout = 5s;
+    Retry retry;
+    Reconcile reconcile;
+    Http http;
+};
+
 struct Credential {
     enum class Kind { bearer, basic, header, query };
     std::string name;
@@ -132,11 +144,11 @@ struct HttpRequest {
     std::vector<std::pair<Text, Text>> headers;
     std::vector<std::pair<Text, Value>> query;
     enum class Body { none, json, form, text } body = Body::none;
-    Value body_value;           // json, form
-    Text body_text;             // text
-    bool crlf = false;          // newline: crlf
-    std::vector<Rule> rules;    // outcomes: of execute, verdicts: of reconcile
-    bool has_rules = false;     // the key was there, even when empty
+    Value body_value;         // json, form
+    Text body_text;           // text
+    bool crlf = false;        // newline: crlf
+    std::vector<Rule> rules;  // outcomes: of execute, verdicts: of reconcile
+    bool has_rules = false;   // the key was there, even when empty
     // Reconcile by listing:
     std::optional<Text> items;
     std::optional<Value> match;
@@ -152,7 +164,7 @@ struct Command {
     std::vector<std::pair<Text, Text>> env;
     std::optional<std::string> cwd;
     bool allow_dash = false;
-    bool stdout_text = false;                         // stdout: text
+    bool stdout_text = false;                              // stdout: text
     std::vector<std::pair<std::string, Text>> exit_codes;  // "0", "75", "default" → then
     std::vector<Rule> rules;
     bool has_rules = false;
@@ -205,9 +217,11 @@ struct Config {
     LogSettings log;
     Limits limits;
     Retention retention;
+    Defaults defaults;  // every tool has them merged in already
     std::map<std::string, Credential> credentials;
     std::vector<Tool> tools;  // in the order of the file, compensations behind their tool
     bool allow_failpoints = false;
+    std::optional<Value> tests;  // kept for the version that runs them
 };
 
 }  // namespace config

@@ -25,7 +25,7 @@ struct Diagnostic {
 
 // Collects every mistake of a file: checking goes on after each.
 class Diagnostics {
-  public:
+ public:
     void error(Mark mark, std::string message, std::string hint = {}) {
         list_.push_back({Severity::error, std::move(mark), std::move(message), std::move(hint)});
     }
@@ -37,7 +37,7 @@ class Diagnostics {
     // In the order of the file; equal places keep the order of finding.
     void sort();
 
-  private:
+ private:
     std::vector<Diagnostic> list_;
 };
 

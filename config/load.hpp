@@ -14,8 +14,8 @@ struct Loaded {
 };
 
 struct LoadOptions {
-    // The DSN is known from elsewhere (--database, a private Postgres): the file's is not looked at,
-    // so that a ${env:…} in it need not be set.
+    // The DSN is known from elsewhere (--database, a private Postgres): the file's is not looked
+    // at, so that a ${env:…} in it need not be set.
     bool database_elsewhere = false;
 };
 

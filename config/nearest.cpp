@@ -8,7 +8,9 @@
 namespace config {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char lower(char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
 
 bool starts_with(std::string_view text, std::string_view head) {
     return text.size() >= head.size() &&

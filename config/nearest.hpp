@@ -13,10 +13,12 @@ namespace config {
 
 // The known name that was probably meant, or empty when none is close enough.
 [[nodiscard]] std::optional<std::string> nearest(
-    std::string_view name, const std::vector<std::string>& known);
+    std::string_view name, const std::vector<std::string>& known
+);
 
 // The hint below "unknown …": "did you mean x?", else the list of what is known.
 [[nodiscard]] std::string nearest_hint(
-    std::string_view name, const std::vector<std::string>& known);
+    std::string_view name, const std::vector<std::string>& known
+);
 
 }  // namespace config

@@ -45,7 +45,10 @@ MapReader::MapReader(const Value* value, Mark key_mark, std::string path, Diagno
     broken_ = true;
     if (value->unresolved) return;
     diagnostics_.error(
-        value->mark, fmt::format("{} must be a mapping, not {}", path_, shown(*value)), "write its members as key: value");
+        value->mark,
+        fmt::format("{} must be a mapping, not {}", path_, shown(*value)),
+        "write its members as key: value"
+    );
 }
 
 std::string MapReader::name(std::string_view key) const {
@@ -79,10 +82,16 @@ const Value::Member* MapReader::require(std::string_view key, std::string hint) 
 
 MapReader MapReader::section(std::string_view key) {
     const auto* found = member(key);
-    return {found ? &found->value : nullptr, found ? found->key_mark : key_mark_, name(key), diagnostics_};
+    return {
+        found ? &found->value : nullptr,
+        found ? found->key_mark : key_mark_,
+        name(key),
+        diagnostics_};
 }
 
-void MapReader::error(const Value& at, std::string_view key, std::string_view what, std::string hint) {
+void MapReader::error(
+    const Value& at, std::string_view key, std::string_view what, std::string hint
+) {
     if (at.unresolved) return;
     diagnostics_.error(at.mark, fmt::format("{}: {}", name(key), what), std::move(hint));
 }
@@ -105,15 +114,21 @@ bool MapReader::duration(std::string_view key, Duration& out, Range<Duration> ra
     if (!parsed) {
         const bool bare = is_json_number(found->text);
         error(
-            *found, key, fmt::format("{} is no duration", shown(*found)),
+            *found,
+            key,
+            fmt::format("{} is no duration", shown(*found)),
             bare ? fmt::format("it needs a unit: {0}ms, {0}s, {0}m, {0}h or {0}d", found->text)
-                 : "write a whole number with a unit: 250ms, 30s, 5m, 24h, 30d");
+                 : "write a whole number with a unit: 250ms, 30s, 5m, 24h, 30d"
+        );
         return false;
     }
     if (*parsed < range.min || *parsed > range.max) {
         error(
-            *found, key, fmt::format("{} is out of range", shown(*found)),
-            fmt::format("from {} to {}", duration_text(range.min), duration_text(range.max)));
+            *found,
+            key,
+            fmt::format("{} is out of range", shown(*found)),
+            fmt::format("from {} to {}", duration_text(range.min), duration_text(range.max))
+        );
         return false;
     }
     out = *parsed;
@@ -140,14 +155,20 @@ bool MapReader::size(std::string_view key, std::size_t& out, Range<std::size_t> 
     const auto parsed = parse_size(found->text);
     if (!parsed) {
         error(
-            *found, key, fmt::format("{} is no size", shown(*found)),
-            "write a whole number with a unit: 512B, 256KiB, 1MiB");
+            *found,
+            key,
+            fmt::format("{} is no size", shown(*found)),
+            "write a whole number with a unit: 512B, 256KiB, 1MiB"
+        );
         return false;
     }
     if (*parsed < range.min || *parsed > range.max) {
         error(
-            *found, key, fmt::format("{} is out of range", shown(*found)),
-            fmt::format("from {} to {}", size_text(range.min), size_text(range.max)));
+            *found,
+            key,
+            fmt::format("{} is out of range", shown(*found)),
+            fmt::format("from {} to {}", size_text(range.min), size_text(range.max))
+        );
         return false;
     }
     out = *parsed;
@@ -167,8 +188,11 @@ bool MapReader::integer(std::string_view key, int& out, Range<int> range) {
     }
     if (!whole || parsed < range.min || parsed > range.max) {
         error(
-            *found, key, fmt::format("{} is out of range", shown(*found)),
-            fmt::format("from {} to {}", range.min, range.max));
+            *found,
+            key,
+            fmt::format("{} is out of range", shown(*found)),
+            fmt::format("from {} to {}", range.min, range.max)
+        );
         return false;
     }
     out = static_cast<int>(parsed);
@@ -187,8 +211,11 @@ bool MapReader::number(std::string_view key, double& out, Range<double> range) {
     }
     if (!(parsed >= range.min && parsed <= range.max)) {
         error(
-            *found, key, fmt::format("{} is out of range", shown(*found)),
-            fmt::format("from {} to {}", range.min, range.max));
+            *found,
+            key,
+            fmt::format("{} is out of range", shown(*found)),
+            fmt::format("from {} to {}", range.min, range.max)
+        );
         return false;
     }
     out = parsed;
@@ -200,7 +227,12 @@ bool MapReader::boolean(std::string_view key, bool& out) {
     if (!found) return false;
     const bool known = found->text == "true" || found->text == "false";
     if (!may_be(*found, Kind::boolean) || !known) {
-        error(*found, key, fmt::format("must be true or false, not {}", shown(*found)), "without quotes; yes and on are texts");
+        error(
+            *found,
+            key,
+            fmt::format("must be true or false, not {}", shown(*found)),
+            "without quotes; yes and on are texts"
+        );
         return false;
     }
     out = found->text == "true";
@@ -227,7 +259,8 @@ bool MapReader::choice(
     if (std::find(names.begin(), names.end(), found->text) == names.end()) {
         const std::vector<std::string> known(names.begin(), names.end());
         auto hint = fmt::format("one of: {}", fmt::join(known, ", "));
-        if (auto meant = nearest(found->text, known)) hint = fmt::format("did you mean {}? {}", *meant, hint);
+        if (auto meant = nearest(found->text, known))
+            hint = fmt::format("did you mean {}? {}", *meant, hint);
         error(*found, key, fmt::format("{} is not known here", shown(*found)), std::move(hint));
         return false;
     }
@@ -239,7 +272,8 @@ void MapReader::not_yet(std::string_view key, std::string_view instead) {
     const auto* found = member(key);
     if (!found) return;
     diagnostics_.error(
-        found->key_mark, fmt::format("{} is not in this version", name(key)), std::string(instead));
+        found->key_mark, fmt::format("{} is not in this version", name(key)), std::string(instead)
+    );
 }
 
 void MapReader::finish() {
@@ -247,7 +281,8 @@ void MapReader::finish() {
     for (const auto& m : mapping_->members) {
         if (std::find(known_.begin(), known_.end(), m.key) != known_.end()) continue;
         diagnostics_.error(
-            m.key_mark, fmt::format("unknown key {}", name(m.key)), nearest_hint(m.key, known_));
+            m.key_mark, fmt::format("unknown key {}", name(m.key)), nearest_hint(m.key, known_)
+        );
     }
 }
 

@@ -24,7 +24,7 @@ struct Range {
 // rest with the nearest known name. Each reading function leaves `out` alone and returns false
 // when the member is absent, and reports what is wrong with it otherwise: checking goes on.
 class MapReader {
-  public:
+ public:
     // `key_mark` is where a missing member is reported; `path` names the mapping: worker.poll.
     MapReader(const Value* value, Mark key_mark, std::string path, Diagnostics& diagnostics);
 
@@ -44,7 +44,9 @@ class MapReader {
 
     bool duration(std::string_view key, Duration& out, Range<Duration> range);
     // A duration or the word forever, which is no duration.
-    bool duration_or_forever(std::string_view key, std::optional<Duration>& out, Range<Duration> range);
+    bool duration_or_forever(
+        std::string_view key, std::optional<Duration>& out, Range<Duration> range
+    );
     bool size(std::string_view key, std::size_t& out, Range<std::size_t> range);
     bool integer(std::string_view key, int& out, Range<int> range);
     bool number(std::string_view key, double& out, Range<double> range);
@@ -53,7 +55,9 @@ class MapReader {
     bool string(std::string_view key, std::string& out);
     bool string(std::string_view key, std::optional<std::string>& out);
     bool strings(std::string_view key, std::vector<std::string>& out);
-    bool choice(std::string_view key, std::string& out, std::initializer_list<std::string_view> names);
+    bool choice(
+        std::string_view key, std::string& out, std::initializer_list<std::string_view> names
+    );
     // Texts may hold templates; numbers and bools are taken by their text.
     bool text(std::string_view key, Text& out);
     bool text(std::string_view key, std::optional<Text>& out);
@@ -71,7 +75,7 @@ class MapReader {
     void error(const Value& at, std::string_view key, std::string_view what, std::string hint);
     void finish();
 
-  private:
+ private:
     [[nodiscard]] std::string name(std::string_view key) const;
     const Value* scalar(std::string_view key);
     [[nodiscard]] std::optional<Text> as_text(const Value& value, std::string_view key);

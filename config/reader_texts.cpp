@@ -79,7 +79,12 @@ bool MapReader::text_map(std::string_view key, std::vector<std::pair<Text, Text>
     const auto* found = value(key);
     if (!found || found->unresolved) return false;
     if (!found->is(Kind::mapping)) {
-        error(*found, key, fmt::format("must be a mapping, not {}", shown(*found)), "write { name: value }");
+        error(
+            *found,
+            key,
+            fmt::format("must be a mapping, not {}", shown(*found)),
+            "write { name: value }"
+        );
         return false;
     }
     for (const auto& m : found->members) {

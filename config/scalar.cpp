@@ -10,7 +10,9 @@
 namespace config {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 std::size_t digits(std::string_view text, std::size_t from) {
     while (from < text.size() && digit(text[from])) ++from;
@@ -52,10 +54,12 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
 
 // 0o17 and 0x1f; empty when it is neither or does not fit.
 std::optional<std::string> based_integer(std::string_view text) {
-    if (text.size() < 3 || text[0] != '0' || (text[1] != 'o' && text[1] != 'x')) return std::nullopt;
+    if (text.size() < 3 || text[0] != '0' || (text[1] != 'o' && text[1] != 'x'))
+        return std::nullopt;
     std::uint64_t number = 0;
     const auto [end, error] = std::from_chars(
-        text.data() + 2, text.data() + text.size(), number, text[1] == 'o' ? 8 : 16);
+        text.data() + 2, text.data() + text.size(), number, text[1] == 'o' ? 8 : 16
+    );
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     return std::to_string(number);
 }
@@ -87,7 +91,10 @@ void type_plain_scalar(Value& value, Diagnostics& diagnostics) {
         value.text.clear();
     } else if (is_infinity_or_nan(text)) {
         diagnostics.error(
-            value.mark, fmt::format("{} is no number that JSON can hold", text), "quote it if it is meant as text");
+            value.mark,
+            fmt::format("{} is no number that JSON can hold", text),
+            "quote it if it is meant as text"
+        );
     } else if (auto based = based_integer(text)) {
         become_number(value, *based);
     } else if (auto d = parse_decimal(text)) {
@@ -95,7 +102,8 @@ void type_plain_scalar(Value& value, Diagnostics& diagnostics) {
             diagnostics.error(
                 value.mark,
                 fmt::format("{}: a number with leading zeros", text),
-                "quote it to keep it as text, or leave the zeros out");
+                "quote it to keep it as text, or leave the zeros out"
+            );
             return;
         }
         become_number(
@@ -106,7 +114,9 @@ void type_plain_scalar(Value& value, Diagnostics& diagnostics) {
                 d->whole.empty() ? "0" : d->whole,
                 d->fraction.empty() ? "" : ".",
                 d->fraction,
-                d->exponent));
+                d->exponent
+            )
+        );
     }
 }
 

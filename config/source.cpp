@@ -25,7 +25,9 @@ std::string folder_of(const std::string& file) {
     return slash == 0 ? "/" : file.substr(0, slash);
 }
 
-std::optional<std::string> read_file(const std::string& path, const Mark& mark, Diagnostics& diagnostics) {
+std::optional<std::string> read_file(
+    const std::string& path, const Mark& mark, Diagnostics& diagnostics
+) {
     errno = 0;
     std::ifstream in(path, std::ios::binary);
     std::string text(kMaxFileBytes + 1, '\0');
@@ -34,12 +36,15 @@ std::optional<std::string> read_file(const std::string& path, const Mark& mark, 
         diagnostics.error(
             mark,
             fmt::format("cannot read {}: {}", path, std::strerror(errno != 0 ? errno : EISDIR)),
-            "does it exist, and may this user read it?");
+            "does it exist, and may this user read it?"
+        );
         return std::nullopt;
     }
     text.resize(static_cast<std::size_t>(in.gcount()));
     if (text.size() > kMaxFileBytes) {
-        diagnostics.error(mark, fmt::format("{} is larger than 4MiB", path), "split it: include: [tools.d/*.yaml]");
+        diagnostics.error(
+            mark, fmt::format("{} is larger than 4MiB", path), "split it: include: [tools.d/*.yaml]"
+        );
         return std::nullopt;
     }
     return text;
@@ -62,18 +67,29 @@ std::string escape_wildcards(const std::string& folder) {
 }
 
 // Names that match, sorted. A pattern without wildcards must exist.
-std::vector<std::string> matches(const Value& pattern, const std::string& folder, Diagnostics& diagnostics) {
+std::vector<std::string> matches(
+    const Value& pattern, const std::string& folder, Diagnostics& diagnostics
+) {
     const bool absolute = !pattern.text.empty() && pattern.text[0] == '/';
     // Relative to the including file, and named as short as it was: tools.d/desk.yaml.
-    const auto full = absolute || folder == "." ? pattern.text : escape_wildcards(folder) + "/" + pattern.text;
+    const auto full =
+        absolute || folder == "." ? pattern.text : escape_wildcards(folder) + "/" + pattern.text;
     glob_t found{};
     const int result = glob(full.c_str(), GLOB_ERR, nullptr, &found);
     std::vector<std::string> files(found.gl_pathv, found.gl_pathv + found.gl_pathc);
     globfree(&found);
     if (result == GLOB_NOMATCH && pattern.text.find_first_of("*?[") == std::string::npos) {
-        diagnostics.error(pattern.mark, fmt::format("there is no file {}", full), "paths are relative to this file");
+        diagnostics.error(
+            pattern.mark,
+            fmt::format("there is no file {}", full),
+            "paths are relative to this file"
+        );
     } else if (result != 0 && result != GLOB_NOMATCH) {
-        diagnostics.error(pattern.mark, fmt::format("cannot look for {}", full), "does the folder exist, and may this user read it?");
+        diagnostics.error(
+            pattern.mark,
+            fmt::format("cannot look for {}", full),
+            "does the folder exist, and may this user read it?"
+        );
     }
     std::sort(files.begin(), files.end());
     return files;
@@ -94,7 +110,8 @@ void merge_section(Value::Member& into, Value::Member from, Diagnostics& diagnos
         diagnostics.error(
             from.key_mark,
             fmt::format("duplicate key {}", from.key),
-            fmt::format("it is given at {} already", where(into.key_mark)));
+            fmt::format("it is given at {} already", where(into.key_mark))
+        );
         return;
     }
     for (auto& member : from.value.members) {
@@ -102,7 +119,8 @@ void merge_section(Value::Member& into, Value::Member from, Diagnostics& diagnos
             diagnostics.error(
                 member.key_mark,
                 fmt::format("duplicate key {}.{}", from.key, member.key),
-                fmt::format("it is given at {} already", where(first->key_mark)));
+                fmt::format("it is given at {} already", where(first->key_mark))
+            );
             continue;
         }
         into.value.members.push_back(std::move(member));
@@ -112,7 +130,9 @@ void merge_section(Value::Member& into, Value::Member from, Diagnostics& diagnos
 void merge(Value& root, Value included, Diagnostics& diagnostics) {
     for (auto& member : included.members) {
         if (member.key == "include") {
-            diagnostics.error(member.key_mark, "an included file cannot include", "name it in the first file");
+            diagnostics.error(
+                member.key_mark, "an included file cannot include", "name it in the first file"
+            );
             continue;
         }
         if (member.key == "version") {  // allowed, so that each file may stand alone
@@ -132,11 +152,15 @@ void merge(Value& root, Value included, Diagnostics& diagnostics) {
     }
 }
 
-void include_file(Value& root, const std::string& path, const Mark& mark, Diagnostics& diagnostics) {
+void include_file(
+    Value& root, const std::string& path, const Mark& mark, Diagnostics& diagnostics
+) {
     auto tree = read_one(path, mark, diagnostics);
     if (!tree || tree->is(Value::Kind::null)) return;
     if (!tree->is(Value::Kind::mapping)) {
-        diagnostics.error(tree->mark, "an included file must be a mapping", "for example tools: { … }");
+        diagnostics.error(
+            tree->mark, "an included file must be a mapping", "for example tools: { … }"
+        );
         return;
     }
     substitute(*tree, folder_of(path), diagnostics);
@@ -148,14 +172,20 @@ void include_all(Value& root, const std::string& file, Diagnostics& diagnostics)
     if (!found) return;
     const Value include = *found;  // merging moves the members about
     if (!include.is(Value::Kind::sequence)) {
-        diagnostics.error(include.mark, "include must be a list", "write include: [tools.d/*.yaml]");
+        diagnostics.error(
+            include.mark, "include must be a list", "write include: [tools.d/*.yaml]"
+        );
         return;
     }
     std::vector<std::string> seen{file};
     for (const auto& pattern : include.items) {
         if (pattern.unresolved) continue;
         if (!pattern.is(Value::Kind::string) || pattern.text.empty()) {
-            diagnostics.error(pattern.mark, "include must be a list of file names", "write include: [tools.d/*.yaml]");
+            diagnostics.error(
+                pattern.mark,
+                "include must be a list of file names",
+                "write include: [tools.d/*.yaml]"
+            );
             continue;
         }
         for (const auto& path : matches(pattern, folder_of(file), diagnostics)) {
@@ -184,7 +214,10 @@ std::optional<Value> read_tree(
     if (!root->is(Value::Kind::mapping)) {
         const bool empty = root->is(Value::Kind::null);
         diagnostics.error(
-            root->mark, empty ? "the file is empty" : "a configuration must be a mapping", "begin with version: 1");
+            root->mark,
+            empty ? "the file is empty" : "a configuration must be a mapping",
+            "begin with version: 1"
+        );
         return std::nullopt;
     }
     if (options.database_elsewhere) drop_dsn(*root);

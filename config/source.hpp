@@ -12,6 +12,7 @@ namespace config {
 // The file and what it includes as one tree: includes found, members merged, ${…} resolved.
 // An included file adds members to the sections of the first one; none may be given twice.
 [[nodiscard]] std::optional<Value> read_tree(
-    const std::string& file, const LoadOptions& options, Diagnostics& diagnostics);
+    const std::string& file, const LoadOptions& options, Diagnostics& diagnostics
+);
 
 }  // namespace config

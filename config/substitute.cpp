@@ -26,7 +26,7 @@ bool is_variable_name(std::string_view name) {
 
 // One scalar: scanned from left to right, what was inserted is remembered and not scanned.
 class Substitution {
-  public:
+ public:
     Substitution(Value& value, const std::string& folder, Diagnostics& diagnostics)
         : value_(value), folder_(folder), diagnostics_(diagnostics) {}
 
@@ -43,7 +43,7 @@ class Substitution {
         value_.plain = value_.plain && !failed_ && inserted_.size() == 1;
     }
 
-  private:
+ private:
     std::size_t step(const std::string& text, std::size_t at) {
         if (text.compare(at, 3, "$${") == 0) {
             out_ += "${";
@@ -71,7 +71,8 @@ class Substitution {
         } else if (in_template_) {
             fail(
                 fmt::format("${{{}}} inside a {{{{ template }}}}", body),
-                "templates see the operation's data only; put the substitution outside");
+                "templates see the operation's data only; put the substitution outside"
+            );
         } else {
             insert(body);
         }
@@ -92,7 +93,9 @@ class Substitution {
         } else {
             fail(
                 fmt::format("unknown substitution ${{{}}}", body),
-                "there are ${env:VAR}, ${file:/path} and ${cred:name}; write $${ for the characters themselves");
+                "there are ${env:VAR}, ${file:/path} and ${cred:name}; write $${ for the "
+                "characters themselves"
+            );
         }
         if (!found) return;
         if (found->find('\0') != std::string::npos) {
@@ -107,7 +110,10 @@ class Substitution {
         const auto dash = rest.find(":-");
         const auto name = rest.substr(0, dash);
         if (!is_variable_name(name)) {
-            fail(fmt::format("{} is no name of an environment variable", name), "letters, digits and _");
+            fail(
+                fmt::format("{} is no name of an environment variable", name),
+                "letters, digits and _"
+            );
             return std::nullopt;
         }
         const char* found = std::getenv(name.c_str());
@@ -116,7 +122,8 @@ class Substitution {
         if (found) return found;
         fail(
             fmt::format("the environment variable {} is not set", name),
-            fmt::format("set it, or give a default: ${{env:{}:-default}}", name));
+            fmt::format("set it, or give a default: ${{env:{}:-default}}", name)
+        );
         return std::nullopt;
     }
 
@@ -128,14 +135,19 @@ class Substitution {
         value_.from_secret = true;
         auto read = read_secret_file(path[0] == '/' ? path : folder_ + "/" + path);
         if (!read.text) {
-            fail(fmt::format("cannot read {}: {}", path, read.error), "does it exist, and may this user read it?");
+            fail(
+                fmt::format("cannot read {}: {}", path, read.error),
+                "does it exist, and may this user read it?"
+            );
         }
         return read.text;
     }
 
     std::optional<std::string> credential(const std::string& name) {
         if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) {
-            fail(fmt::format("{} is no name of a credential", name), "a file name, without a folder");
+            fail(
+                fmt::format("{} is no name of a credential", name), "a file name, without a folder"
+            );
             return std::nullopt;
         }
         value_.from_secret = true;
@@ -144,16 +156,24 @@ class Substitution {
             fail(
                 fmt::format("no credential {}: CREDENTIALS_DIRECTORY is not set", name),
                 fmt::format(
-                    "systemd sets it (LoadCredential={}:/path); elsewhere name a folder that holds the file {}",
+                    "systemd sets it (LoadCredential={}:/path); elsewhere name a folder that holds "
+                    "the file {}",
                     name,
-                    name));
+                    name
+                )
+            );
             return std::nullopt;
         }
         auto read = read_secret_file(fmt::format("{}/{}", folder, name));
         if (!read.text) {
             fail(
                 fmt::format("cannot read the credential {}: {}", name, read.error),
-                fmt::format("put LoadCredential={}:/path into the unit, or the file into $CREDENTIALS_DIRECTORY", name));
+                fmt::format(
+                    "put LoadCredential={}:/path into the unit, or the file into "
+                    "$CREDENTIALS_DIRECTORY",
+                    name
+                )
+            );
         }
         return read.text;
     }
@@ -165,7 +185,8 @@ class Substitution {
                 if (at < last && at + 2 > first) {
                     fail(
                         "a substituted value makes a {{ template }}",
-                        "values from outside are data: write templates in this file");
+                        "values from outside are data: write templates in this file"
+                    );
                     return;
                 }
             }
@@ -207,7 +228,9 @@ void substitute(Value& tree, const std::string& folder, Diagnostics& diagnostics
     for (auto& member : tree.members) {
         for (const auto* kind : {"${env:", "${file:", "${cred:"}) {
             if (member.key.find(kind) == std::string::npos) continue;
-            diagnostics.error(member.key_mark, "a substitution in a key", "only values are substituted");
+            diagnostics.error(
+                member.key_mark, "a substitution in a key", "only values are substituted"
+            );
         }
         substitute(member.value, folder, diagnostics);
     }

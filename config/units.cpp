@@ -14,13 +14,22 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kDurationUnits{{
-    {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000},
+    {"ms", 1},
+    {"s", 1'000},
+    {"m", 60'000},
+    {"h", 3'600'000},
+    {"d", 86'400'000},
 }};
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 4> kSizeUnits{{
-    {"B", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {"GiB", 1024 * 1024 * 1024},
+    {"B", 1},
+    {"KiB", 1024},
+    {"MiB", 1024 * 1024},
+    {"GiB", 1024 * 1024 * 1024},
 }};
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 3> kRateUnits{{
-    {"s", 1}, {"m", 60}, {"h", 3'600},
+    {"s", 1},
+    {"m", 60},
+    {"h", 3'600},
 }};
 // Nothing here is meant to be longer or larger: twelve digits keep every product within 64 bits…
 constexpr std::size_t kMaxDigits = 12;
@@ -56,7 +65,8 @@ std::string duration_text(milliseconds duration) {
     if (count == 0) return "0s";
     for (auto unit = kDurationUnits.rbegin(); unit != kDurationUnits.rend(); ++unit) {
         if (unit->first == "d" && count < 2 * unit->second) continue;
-        if (count % unit->second == 0) return fmt::format("{}{}", count / unit->second, unit->first);
+        if (count % unit->second == 0)
+            return fmt::format("{}{}", count / unit->second, unit->first);
     }
     return fmt::format("{}ms", count);
 }
@@ -69,7 +79,8 @@ std::optional<std::size_t> parse_size(std::string_view text) {
 std::string size_text(std::size_t bytes) {
     for (auto unit = kSizeUnits.rbegin(); unit != kSizeUnits.rend(); ++unit) {
         const auto factor = static_cast<std::size_t>(unit->second);
-        if (bytes != 0 && bytes % factor == 0) return fmt::format("{}{}", bytes / factor, unit->first);
+        if (bytes != 0 && bytes % factor == 0)
+            return fmt::format("{}{}", bytes / factor, unit->first);
     }
     return fmt::format("{}B", bytes);
 }

@@ -46,7 +46,7 @@ Measure measure(const Value& value) {
 }
 
 class TreeBuilder : public YAML::EventHandler {
-  public:
+ public:
     TreeBuilder(std::shared_ptr<const std::string> file, Diagnostics& diagnostics)
         : file_(std::move(file)), diagnostics_(diagnostics) {}
 
@@ -54,7 +54,8 @@ class TreeBuilder : public YAML::EventHandler {
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_++ > 0) {
-            throw Stop{at(mark), "a second YAML document", "one file is one document: remove the ---"};
+            throw Stop{
+                at(mark), "a second YAML document", "one file is one document: remove the ---"};
         }
         root_.mark = at(mark);
     }
@@ -74,7 +75,8 @@ class TreeBuilder : public YAML::EventHandler {
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
         const auto found = anchors_.find(anchor);
         if (found == anchors_.end()) {
-            throw Stop{at(mark), "an alias inside what it stands for", "aliases cannot be recursive"};
+            throw Stop{
+                at(mark), "an alias inside what it stands for", "aliases cannot be recursive"};
         }
         const auto m = measure(found->second);
         weight_ += m.weight;
@@ -83,7 +85,10 @@ class TreeBuilder : public YAML::EventHandler {
     }
 
     void OnScalar(
-        const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text
+        const YAML::Mark& mark,
+        const std::string& tag,
+        YAML::anchor_t anchor,
+        const std::string& text
     ) override {
         Value value;
         value.kind = Value::Kind::string;
@@ -92,7 +97,9 @@ class TreeBuilder : public YAML::EventHandler {
         weight_ += 1 + text.size() / 64;
         check_bounds(value.mark, 0);
         if (text.find('\0') != std::string::npos) {
-            diagnostics_.error(value.mark, "a NUL character", "remove it: no text here may hold one");
+            diagnostics_.error(
+                value.mark, "a NUL character", "remove it: no text here may hold one"
+            );
             value.text.clear();
         }
         const bool plain = tag.empty() || tag == "?";
@@ -105,20 +112,26 @@ class TreeBuilder : public YAML::EventHandler {
     }
 
     void OnSequenceStart(
-        const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value
+        const YAML::Mark& mark,
+        const std::string& tag,
+        YAML::anchor_t anchor,
+        YAML::EmitterStyle::value
     ) override {
         start(mark, tag, anchor, Value::Kind::sequence);
     }
     void OnSequenceEnd() override { end(); }
 
     void OnMapStart(
-        const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value
+        const YAML::Mark& mark,
+        const std::string& tag,
+        YAML::anchor_t anchor,
+        YAML::EmitterStyle::value
     ) override {
         start(mark, tag, anchor, Value::Kind::mapping);
     }
     void OnMapEnd() override { end(); }
 
-  private:
+ private:
     struct Key {
         std::string text;
         Mark mark;
@@ -135,7 +148,8 @@ class TreeBuilder : public YAML::EventHandler {
     }
 
     [[nodiscard]] bool expects_key() const {
-        return !frames_.empty() && frames_.back().value.is(Value::Kind::mapping) && !frames_.back().key;
+        return !frames_.empty() && frames_.back().value.is(Value::Kind::mapping) &&
+               !frames_.back().key;
     }
 
     void check_bounds(const Mark& mark, std::size_t depth) const {
@@ -151,9 +165,12 @@ class TreeBuilder : public YAML::EventHandler {
         diagnostics_.error(mark, fmt::format("the tag {} means nothing here", tag), "remove it");
     }
 
-    void start(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Value::Kind kind) {
+    void start(
+        const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Value::Kind kind
+    ) {
         if (expects_key()) {
-            throw Stop{at(mark), "a list or mapping as a key", "quote a text that starts with { or ["};
+            throw Stop{
+                at(mark), "a list or mapping as a key", "quote a text that starts with { or ["};
         }
         if (!tag.empty() && tag != "?" && tag != "!") unknown_tag(at(mark), tag);
         ++weight_;
@@ -204,7 +221,8 @@ class TreeBuilder : public YAML::EventHandler {
             diagnostics_.error(
                 key.mark,
                 "merge keys (<<) are not part of YAML 1.2",
-                "write the members out; what all tools share goes under defaults:");
+                "write the members out; what all tools share goes under defaults:"
+            );
             return;
         }
         const auto [first, fresh] = frame.seen.emplace(key.text, key.mark);
@@ -212,7 +230,8 @@ class TreeBuilder : public YAML::EventHandler {
             diagnostics_.error(
                 key.mark,
                 fmt::format("duplicate key {}", key.text),
-                fmt::format("it is given at line {} already: remove one", first->second.line));
+                fmt::format("it is given at line {} already: remove one", first->second.line)
+            );
             return;
         }
         frame.value.members.push_back({std::move(key.text), std::move(key.mark), std::move(value)});
@@ -232,8 +251,11 @@ std::optional<Mark> broken_utf8(std::shared_ptr<const std::string> file, const s
     Mark mark{std::move(file), 1, 1};
     for (std::size_t i = 0; i < text.size();) {
         const auto byte = static_cast<unsigned char>(text[i]);
-        const std::size_t length = byte < 0x80 ? 1 : byte >= 0xc2 && byte < 0xe0 ? 2
-                                 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte >= 0xf0 && byte < 0xf5 ? 4 : 0;
+        const std::size_t length = byte < 0x80                   ? 1
+                                   : byte >= 0xc2 && byte < 0xe0 ? 2
+                                   : byte >= 0xe0 && byte < 0xf0 ? 3
+                                   : byte >= 0xf0 && byte < 0xf5 ? 4
+                                                                 : 0;
         if (length == 0 || i + length > text.size()) return mark;
         for (std::size_t j = 1; j < length; ++j) {
             if ((static_cast<unsigned char>(text[i + j]) & 0xc0) != 0x80) return mark;
@@ -269,7 +291,10 @@ std::optional<Value> parse_yaml(
     } catch (const YAML::Exception& e) {
         const Mark mark{file, e.mark.line + 1, e.mark.column + 1};
         diagnostics.error(
-            mark, fmt::format("not YAML: {}", e.msg), "often an indent, a missing colon or a quote above this line");
+            mark,
+            fmt::format("not YAML: {}", e.msg),
+            "often an indent, a missing colon or a quote above this line"
+        );
         return std::nullopt;
     }
     auto root = builder.take_root();

@@ -14,6 +14,7 @@ namespace config {
 // one diagnostic; equal keys, odd tags and numbers are reported and reading goes on. An empty
 // document is a null value.
 [[nodiscard]] std::optional<Value> parse_yaml(
-    std::shared_ptr<const std::string> file, const std::string& text, Diagnostics& diagnostics);
+    std::shared_ptr<const std::string> file, const std::string& text, Diagnostics& diagnostics
+);
 
 }  // namespace config

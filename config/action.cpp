@@ -1,0 +1,87 @@
+// execute: and reconcile: the type, and what belongs to it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/sections.hpp"
+
+namespace config {
+namespace {
+
+// The type, or empty when it was reported.
+std::string read_type(
+    MapReader& in,
+    std::initializer_list<std::string_view> names,
+    std::initializer_list<std::string_view> later
+) {
+    const auto listed = fmt::format("one of: {}", fmt::join(names, ", "));
+    const auto* given = in.require("type", listed);
+    if (!given || given->value.unresolved) return {};
+    if (std::find(later.begin(), later.end(), given->value.text) != later.end()) {
+        in.error(
+            given->value,
+            "type",
+            fmt::format("{} is not in this version", given->value.text),
+            listed
+        );
+        return {};
+    }
+    std::string type;
+    in.choice("type", type, names);
+    return type;
+}
+
+Manual read_manual(MapReader& in) {
+    Manual manual;
+    manual.mark = in.key_mark();
+    if (in.require(
+            "reason",
+            "why nothing but a person can tell, for example reason: \"the fax has no log\""
+        )) {
+        in.string("reason", manual.reason);
+    }
+    in.diagnostics().warning(
+        in.key_mark(),
+        fmt::format("{}: manual: an attempt whose end nobody saw waits for a person", in.path()),
+        "if the other side can be asked, use type: http or command"
+    );
+    return manual;
+}
+
+void check_consistency(MapReader& in, const Tool& tool) {
+    if (tool.consistency != "eventual" || tool.reconcile.settle > 0ms) return;
+    const auto* settle = in.value("settle");
+    in.error(
+        settle ? *settle : *in.value("consistency"),
+        settle ? "settle" : "consistency",
+        "consistency: eventual needs settle above 0s",
+        "settle: how long the other side may take until a look-up sees the effect"
+    );
+}
+
+}  // namespace
+
+bool read_execute(MapReader& in, Tool& tool, const ToolContext& context) {
+    const auto type = read_type(in, {"http", "command", "log"}, {"sql", "mcp"});
+    if (type == "http") tool.execute = read_http(in, Phase::execute, context);
+    if (type == "command") tool.execute = read_command(in, Phase::execute);
+    if (type == "log") tool.execute = LogAction{in.key_mark()};
+    return !type.empty();
+}
+
+void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
+    if (!in.is_mapping()) {
+        if (in.value("type")) return;
+    }
+    read_reconcile_policy(in, tool.reconcile);
+    in.choice("consistency", tool.consistency, {"strong", "eventual"});
+    check_consistency(in, tool);
+    const auto type = read_type(in, {"http", "command", "manual"}, {"sql", "mcp", "resend"});
+    if (type.empty()) return;
+    if (type == "http") tool.reconcile_by = read_http(in, Phase::reconcile, context);
+    if (type == "command") tool.reconcile_by = read_command(in, Phase::reconcile);
+    if (type == "manual") tool.reconcile_by = read_manual(in);
+    in.finish();
+}
+
+}  // namespace config

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "config/sections.hpp"
+
+namespace config {
+namespace {
+
+// host:port, with an IPv6 address in brackets.
+bool parse_listen(std::string_view text, std::string& host, int& port) {
+    const auto colon = text.rfind(':');
+    if (colon == std::string_view::npos) return false;
+    auto name = text.substr(0, colon);
+    if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
+        name = name.substr(1, name.size() - 2);
+    } else if (name.find_first_of(":[]") != std::string_view::npos) {
+        return false;
+    }
+    const auto digits = text.substr(colon + 1);
+    int number = -1;
+    const auto* last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, number);
+    if (name.empty() || error != std::errc() || end != last || number < 0 || number > 65535)
+        return false;
+    host = name;
+    port = number;
+    return true;
+}
+
+bool is_loopback(std::string_view host) {
+    return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
+}
+
+}  // namespace
+
+void read_admin(MapReader& root, Admin& out) {
+    auto in = root.section("admin");
+    std::string listen;
+    if (in.string("listen", listen) && !parse_listen(listen, out.host, out.port)) {
+        in.error(
+            *in.value("listen"),
+            "listen",
+            fmt::format("{} is no address to listen on", shown(*in.value("listen"))),
+            "write host:port, for example 127.0.0.1:9464 or [::1]:9464"
+        );
+    }
+    in.string("token_file", out.token_file);
+    in.strings("hosts", out.hosts);
+    const auto* token = in.value("token_file");
+    if (!is_loopback(out.host) && !token) {
+        root.diagnostics().error(
+            in.key_mark(),
+            fmt::format("admin.token_file is missing: {} is not a loopback address", out.host),
+            "name a file that holds the token, or listen on 127.0.0.1"
+        );
+    }
+    in.finish();
+}
+
+}  // namespace config
