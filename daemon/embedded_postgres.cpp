@@ -89,6 +89,20 @@ void check_reachable(const fs::path& data_dir, const User& user) {
     }
 }
 
+fs::path absolute(const std::string& data_dir) {
+    fs::path path = fs::absolute(data_dir).lexically_normal();
+    return path.has_filename() ? path : path.parent_path();
+}
+
+// The socket lies in the cluster; where that path is too long for a socket, in /tmp under a name
+// that is the same at every start.
+fs::path socket_dir_of(const fs::path& data_dir) {
+    const auto longest = sizeof(sockaddr_un{}.sun_path) - std::strlen("/.s.PGSQL.65535.lock") - 1;
+    if (data_dir.string().size() <= longest) return data_dir;
+    return fmt::format(
+        "/tmp/outboxd-{}-{:x}", geteuid(), std::hash<std::string>{}(data_dir.string()));
+}
+
 // A directory of our own (or the server user's) that nobody else can enter.
 void make_private(const fs::path& dir, const std::optional<User>& user) {
     fs::create_directories(dir.parent_path());
@@ -135,6 +149,12 @@ std::optional<fs::path> find_postgres_bin() {
     return newest;
 }
 
+std::string embedded_dsn(const std::string& data_dir) {
+    const auto socket_dir = socket_dir_of(absolute(data_dir));
+    return fmt::format(
+        "host={} port={} user=postgres dbname=postgres", dsn_value(socket_dir.string()), kPort);
+}
+
 std::string dsn_value(const std::string& value) {
     if (!value.empty() && value.find_first_of(" '\\\t\n") == std::string::npos) return value;
     std::string out = "'";
@@ -146,8 +166,7 @@ std::string dsn_value(const std::string& value) {
 }
 
 EmbeddedPostgres::EmbeddedPostgres(const std::string& data_dir)
-    : data_dir_(fs::absolute(data_dir).lexically_normal()) {
-    if (!data_dir_.has_filename()) data_dir_ = data_dir_.parent_path();
+    : data_dir_(absolute(data_dir)) {
     const auto bin = find_postgres_bin();
     if (!bin) {
         throw EmbeddedPostgresError(
@@ -159,9 +178,9 @@ EmbeddedPostgres::EmbeddedPostgres(const std::string& data_dir)
     user_ = server_user(data_dir_);
     make_private(data_dir_, user_);
     if (user_) check_reachable(data_dir_, *user_);
-    choose_socket_dir();
-    dsn_ = fmt::format(
-        "host={} port={} user=postgres dbname=postgres", dsn_value(socket_dir_.string()), kPort);
+    socket_dir_ = socket_dir_of(data_dir_);
+    if (socket_dir_ != data_dir_) make_private(socket_dir_, user_);
+    dsn_ = embedded_dsn(data_dir);
     std::error_code ignored;
     if (fs::file_size(log_file_, ignored) > kLogLimit && !ignored) fs::remove(log_file_, ignored);
     if (!fs::exists(data_dir_ / "PG_VERSION")) initialise();
@@ -171,17 +190,6 @@ EmbeddedPostgres::EmbeddedPostgres(const std::string& data_dir)
 }
 
 EmbeddedPostgres::~EmbeddedPostgres() { stop(); }
-
-// The socket lies in the cluster; where that path is too long for a socket, in /tmp under a name
-// that is the same at every start.
-void EmbeddedPostgres::choose_socket_dir() {
-    socket_dir_ = data_dir_;
-    const auto longest = sizeof(sockaddr_un{}.sun_path) - std::strlen("/.s.PGSQL.65535.lock") - 1;
-    if (socket_dir_.string().size() <= longest) return;
-    socket_dir_ = fmt::format(
-        "/tmp/outboxd-{}-{:x}", geteuid(), std::hash<std::string>{}(data_dir_.string()));
-    make_private(socket_dir_, user_);
-}
 
 void EmbeddedPostgres::initialise() {
     const std::string init_log = data_dir_.string() + ".initdb.log";

@@ -42,7 +42,6 @@ class EmbeddedPostgres {
     void initialise();
     void wait_for_predecessor();
     void wait_ready();
-    void choose_socket_dir();
 
     std::filesystem::path data_dir_;
     std::filesystem::path bin_dir_;
@@ -55,6 +54,9 @@ class EmbeddedPostgres {
 
 // Where initdb and postgres are: pg_config --bindir, else the newest of /usr/lib/postgresql.
 [[nodiscard]] std::optional<std::filesystem::path> find_postgres_bin();
+
+// How to reach the server of that directory, whether it runs or not.
+[[nodiscard]] std::string embedded_dsn(const std::string& data_dir);
 
 // A value of a libpq keyword string, quoted when it must be.
 [[nodiscard]] std::string dsn_value(const std::string& value);

@@ -1,0 +1,131 @@
+#include "daemon/cli.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <ostream>
+
+#include "config/load.hpp"
+#include "daemon/command.hpp"
+#include "daemon/embedded_postgres.hpp"
+#include "daemon/text.hpp"
+#include "daemon/version.hpp"
+#include "outbox/store.hpp"
+
+namespace outboxd {
+namespace {
+
+ExitCode code_of(const outbox::StoreError& error) {
+    return error.kind() == outbox::StoreError::Kind::unavailable ? kDatabaseUnreachable : kNo;
+}
+
+int run_command(Context& context) {
+    try {
+        return context.command();
+    } catch (const CommandError& error) {
+        if (*error.what() != '\0') context.console.err << "outboxd: " << error.what() << '\n';
+        return error.code();
+    } catch (const EmbeddedPostgresError& error) {
+        context.console.err << "outboxd: " << error.what() << '\n';
+        return kDatabaseUnreachable;
+    } catch (const outbox::StoreError& error) {
+        context.console.err << "outboxd: " << error.what() << '\n';
+        return code_of(error);
+    }
+}
+
+// What CLI11 says about a mistake, and where to look next.
+int report(const CLI::App& app, const CLI::ParseError& error, Console console) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+        app.exit(error, console.out, console.err);
+        return kDone;
+    }
+    const auto chosen = app.get_subcommands();
+    const auto left = app.remaining();
+    if (chosen.empty() && !left.empty()) {
+        console.err << "outboxd: no such command: " << printable(left.front()) << '\n';
+    } else {
+        console.err << "outboxd: " << error.what() << '\n';
+    }
+    console.err << fmt::format(
+        "Try: outboxd {}--help\n", chosen.empty() ? "" : chosen.front()->get_name() + " ");
+    return kUsage;
+}
+
+}  // namespace
+
+void add_database_option(CLI::App& command, Context& context) {
+    command
+        .add_option(
+            "--database", context.database,
+            "Database (libpq keywords or URI); else OUTBOXD_DATABASE, else the configuration's")
+        ->type_name("DSN");
+}
+
+void add_config_option(CLI::App& command, Context& context) {
+    command.add_option("-c,--config", context.config_file, "Configuration file")->type_name("FILE");
+}
+
+void add_json_option(CLI::App& command, Context& context) {
+    command.add_flag("--json", context.json, "JSON: one document, or one a line for lists");
+}
+
+std::string given_database(const Context& context) {
+    if (!context.database.empty()) return context.database;
+    const char* variable = std::getenv("OUTBOXD_DATABASE");
+    return variable == nullptr ? "" : variable;
+}
+
+std::string database_of(const Context& context) {
+    if (auto given = given_database(context); !given.empty()) return given;
+    if (context.config_file.empty()) {
+        throw CommandError(
+            kUsage, "which database? Give --database DSN, set OUTBOXD_DATABASE, or name a file with -c");
+    }
+    const auto config = load_config(context, context.config_file);
+    if (config.database.embedded) return embedded_dsn(config.database.embedded->data_dir);
+    return config.database.dsn.value;
+}
+
+config::Config load_config(const Context& context, const std::string& file) {
+    if (!context.database.empty()) setenv("OUTBOXD_DATABASE", context.database.c_str(), 1);
+    auto loaded = config::load(file);
+    if (!loaded.config) {
+        for (const auto& diagnostic : loaded.diagnostics.all()) {
+            context.console.err << config::to_text(diagnostic) << '\n';
+        }
+        throw CommandError(kConfiguration, "");
+    }
+    return std::move(*loaded.config);
+}
+
+int run_cli(const std::vector<std::string>& arguments, Console console) {
+    std::signal(SIGPIPE, SIG_IGN);
+    Context context{console, "", "", false, nullptr};
+    CLI::App app("outboxd: one planner step commits at most one side effect", "outboxd");
+    app.set_version_flag("--version", std::string("outboxd ") + kVersion);
+    app.require_subcommand(1);
+    app.get_formatter()->column_width(32);
+    add_database_option(app, context);
+    app.footer(
+        "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 configuration,\n"
+        "4 database unreachable, 5 schema too old or too new.\n\n"
+        "Example:\n  outboxd dev");
+    add_daemon_commands(app, context);
+    add_schema_commands(app, context);
+    add_config_commands(app, context);
+    add_key_command(app, context);
+    add_enqueue_command(app, context);
+    add_reading_commands(app, context);
+    add_steering_commands(app, context);
+    try {
+        app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    } catch (const CLI::ParseError& error) {
+        return report(app, error, console);
+    }
+    return run_command(context);
+}
+
+}  // namespace outboxd

@@ -1,0 +1,53 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "daemon/arguments.hpp"
+#include "daemon/command.hpp"
+#include "outbox/operation_key.hpp"
+
+namespace outboxd {
+namespace {
+
+struct KeyOptions {
+    std::string tool;
+    std::string run_id;
+    std::string arguments = "{}";
+    int occurrence = 1;
+};
+
+int print_key(Context& context, const KeyOptions& options) {
+    const auto arguments = read_arguments(options.arguments);
+    const auto key =
+        outbox::operation_key(options.tool, arguments, options.run_id, options.occurrence);
+    if (key.error) throw CommandError(kUsage, key.error->message);
+    context.console.out << key.key << '\n';
+    return kDone;
+}
+
+}  // namespace
+
+void add_key_command(CLI::App& app, Context& context) {
+    auto* key = app.add_subcommand(
+        "key", "Print the derived operation id; with -c or --database by the tool's dedup.fields");
+    auto options = std::make_shared<KeyOptions>();
+    key->add_option("--tool", options->tool, "Tool")->required()->type_name("T");
+    key->add_option("--run-id", options->run_id, "Run: the scope of the id")->required();
+    key->add_option("--arguments", options->arguments, "JSON object, @FILE or @-")
+        ->required()
+        ->type_name("JSON");
+    key->add_option("--occurrence", options->occurrence, "2 for a second intended identical call")
+        ->type_name("N")
+        ->check(CLI::Range(1, 2147483647));
+    add_config_option(*key, context);
+    add_database_option(*key, context);
+    key->footer(
+        "Example:\n"
+        "  outboxd key --tool create_ticket --run-id monday --arguments '{\"title\": \"disk full\"}'");
+    key->callback([&context, options] {
+        context.command = [&context, options] { return print_key(context, *options); };
+    });
+}
+
+}  // namespace outboxd

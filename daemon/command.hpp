@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "config/config.hpp"
+#include "daemon/cli.hpp"
+#include "daemon/exit_code.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace outboxd {
+
+// Ends a command with this exit code; the message goes to stderr.
+class CommandError : public std::runtime_error {
+  public:
+    CommandError(ExitCode code, const std::string& message)
+        : std::runtime_error(message), code_(code) {}
+    [[nodiscard]] ExitCode code() const { return code_; }
+
+  private:
+    ExitCode code_;
+};
+
+// What every command may use. Parsing fills it and chooses the command; then the command runs.
+struct Context {
+    Console console;
+    std::string database;     // --database; empty: not given
+    std::string config_file;  // -c; empty: not given
+    bool json = false;
+    std::function<int()> command;
+};
+
+// Each adds its group of commands to the command line.
+void add_daemon_commands(CLI::App& app, Context& context);
+void add_schema_commands(CLI::App& app, Context& context);
+void add_config_commands(CLI::App& app, Context& context);
+void add_key_command(CLI::App& app, Context& context);
+void add_enqueue_command(CLI::App& app, Context& context);
+void add_reading_commands(CLI::App& app, Context& context);
+void add_steering_commands(CLI::App& app, Context& context);
+
+// Options that several commands share.
+void add_database_option(CLI::App& command, Context& context);
+void add_config_option(CLI::App& command, Context& context);
+void add_json_option(CLI::App& command, Context& context);
+
+// --database, else OUTBOXD_DATABASE, else the configuration's; throws when there is none.
+[[nodiscard]] std::string database_of(const Context& context);
+// The same without the configuration; empty when there is none.
+[[nodiscard]] std::string given_database(const Context& context);
+
+// Loads the file; prints the diagnostics and throws (exit 3) when there are errors. A database
+// given on the command line counts as OUTBOXD_DATABASE in the file.
+[[nodiscard]] config::Config load_config(const Context& context, const std::string& file);
+
+}  // namespace outboxd
