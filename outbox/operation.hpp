@@ -41,6 +41,7 @@ struct Intent {
     std::optional<DbTime> expires_at;
     std::optional<std::string> traceparent;
     DbTime created_at;
+    std::int16_t priority = 0;  // smaller first
     // For compensations: the operation they undo, its arguments and its result.
     std::optional<OperationId> compensates;
     Json original_arguments;
@@ -58,6 +59,7 @@ struct LeasedAttempt {
     DbTime leased_at;         // database clock
     DbTime deadline_at;       // database clock: hard end of this attempt
     DbTime first_attempt_at;  // database clock: start of the first attempt (first_sent_at)
+    std::optional<DbTime> eligible_since;  // first attempts only: since when it could have run
 };
 
 // An unknown operation this worker asks about. The claim moved the epoch: one prober at a time.

@@ -25,11 +25,12 @@ WITH lane AS MATERIALIZED (
                      LIMIT w.lim
                        FOR UPDATE SKIP LOCKED) due))
     RETURNING q.seq, q.lease_epoch, q.attempt_epoch, q.attempts, q.request_hash, q.deadline_at,
-              q.started_at, q.unknown_since, q.probes, q.absent_count, q.last_absent_at, q.asked
+              q.started_at, q.unknown_since, q.probes, q.absent_count, q.last_absent_at, q.asked,
+              q.attention IS NOT NULL AS flagged
 )
 SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, o.max_attempts,
        o.traceparent, o.priority, t.lease_epoch, t.attempt_epoch, t.attempts, t.request_hash,
-       t.probes, t.absent_count, t.asked,
+       t.probes, t.absent_count, t.asked, t.flagged,
        (extract(epoch FROM o.expires_at) * 1000000)::bigint AS expires_at,
        (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
        (extract(epoch FROM now()) * 1000000)::bigint AS probe_started_at,

@@ -1,0 +1,87 @@
+#include "outbox/pg/client.hpp"
+
+#include "outbox/pg/array_text.hpp"
+#include "outbox/pg/pg_error.hpp"
+#include "outbox/pg/rows.hpp"
+#include "sql/queries.hpp"
+
+namespace outbox::pg {
+
+namespace {
+
+// A person waits: as long as they like, but not for ever.
+constexpr SessionSettings kPatient{
+    .statement_timeout = std::chrono::minutes(1), .lock_timeout = std::chrono::seconds(30)};
+
+constexpr int kNamespaceTries = 5;
+
+std::optional<std::string> clean(const std::optional<std::string>& text) {
+    return text ? std::optional(without_nul(*text)) : std::nullopt;
+}
+
+std::optional<std::string> number(const std::optional<int>& value) {
+    return value ? std::optional(std::to_string(*value)) : std::nullopt;
+}
+
+}  // namespace
+
+Client::Client(const std::string& dsn) : session_(dsn, kPatient, nullptr) {}
+
+std::string Client::enqueue(const EnqueueCall& call) {
+    auto rows = session_.write(
+        sql::enqueue_operation,
+        {without_nul(call.tool), without_nul(call.arguments), clean(call.operation_id),
+         clean(call.run_id), number(call.occurrence), number(call.priority), clean(call.run_at),
+         clean(call.expires_at), number(call.max_attempts), clean(call.traceparent),
+         clean(call.labels), call.retry_failed ? "t" : "f"});
+    return rows[0][0].c_str();
+}
+
+std::optional<std::string> Client::get(const std::string& operation_id) {
+    auto rows = session_.read(sql::get_operation, {without_nul(operation_id)});
+    if (rows.empty()) {
+        return std::nullopt;
+    }
+    return rows[0][0].c_str();
+}
+
+std::vector<std::string> Client::events(const std::string& operation_id) {
+    return read_texts(session_.read(sql::list_events, {without_nul(operation_id)}));
+}
+
+std::vector<std::string> Client::list(const ListFilter& filter) {
+    std::optional<std::string> statuses;
+    if (!filter.statuses.empty()) {
+        ArrayText array;
+        for (const auto& status : filter.statuses) {
+            array.add(std::string_view(status));
+        }
+        statuses = std::move(array).take();
+    }
+    std::optional<std::string> age;
+    if (filter.older_than) {
+        age = std::to_string(filter.older_than->count());
+    }
+    return read_texts(session_.read(
+        sql::list_operations, {statuses, clean(filter.tool), age, filter.attention ? "t" : "f",
+                               std::to_string(filter.limit)}));
+}
+
+std::string Client::claim_namespace(const std::string& wanted) {
+    for (int tries = 0; tries < kNamespaceTries; ++tries) {
+        auto rows = session_.write(sql::claim_namespace, {without_nul(wanted)});
+        if (!rows.empty()) {
+            return rows[0][0].c_str();
+        }
+    }
+    throw StoreError(StoreError::Kind::conflict, "the namespace is being recorded by another one");
+}
+
+std::string Client::derive_id(const std::string& tool, const std::string& arguments,
+                              const std::string& run_id, int occurrence) {
+    auto rows = session_.read(sql::derive_id, {without_nul(tool), without_nul(arguments),
+                                               without_nul(run_id), std::to_string(occurrence)});
+    return rows[0][0].c_str();
+}
+
+}  // namespace outbox::pg

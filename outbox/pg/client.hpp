@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "outbox/pg/session.hpp"
+
+namespace outbox::pg {
+
+// Parameters of outbox.enqueue; what is empty takes the function's default.
+struct EnqueueCall {
+    std::string tool;
+    std::string arguments = "{}";  // JSON text
+    std::optional<std::string> operation_id;
+    std::optional<std::string> run_id;
+    std::optional<int> occurrence;
+    std::optional<int> priority;
+    std::optional<std::string> run_at;      // as Postgres reads a timestamptz
+    std::optional<std::string> expires_at;
+    std::optional<int> max_attempts;
+    std::optional<std::string> traceparent;
+    std::optional<std::string> labels;      // JSON text
+    bool retry_failed = false;
+};
+
+struct ListFilter {
+    std::vector<std::string> statuses;  // empty: all
+    std::optional<std::string> tool;
+    std::optional<std::chrono::milliseconds> older_than;
+    bool attention = false;
+    std::int64_t limit = 100;
+};
+
+// One-shot, blocking calls for the command line; rows are JSON text with stable keys.
+// Throws StoreError: unavailable when the database cannot be reached, SqlError (pg_error.hpp) with
+// SQLSTATE, DETAIL and HINT for what the server refused, OB4xx among them.
+class Client {
+  public:
+    explicit Client(const std::string& dsn);
+
+    [[nodiscard]] std::string enqueue(const EnqueueCall& call);
+    // Empty: unknown id.
+    [[nodiscard]] std::optional<std::string> get(const std::string& operation_id);
+    [[nodiscard]] std::vector<std::string> events(const std::string& operation_id);
+    [[nodiscard]] std::vector<std::string> list(const ListFilter& filter);
+
+    // The namespace recorded in this database, which is `wanted` when none was yet. The daemon
+    // refuses to start when it is another one: every provider key depends on it.
+    [[nodiscard]] std::string claim_namespace(const std::string& wanted);
+    // derive_id over the tool's dedup.fields, as enqueue uses it.
+    [[nodiscard]] std::string derive_id(const std::string& tool, const std::string& arguments,
+                                        const std::string& run_id, int occurrence);
+
+  private:
+    Session session_;
+};
+
+}  // namespace outbox::pg

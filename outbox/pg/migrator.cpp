@@ -1,0 +1,140 @@
+#include "outbox/pg/migrator.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "outbox/pg/dsn.hpp"
+#include "outbox/pg/compat.hpp"
+#include "outbox/pg/pg_error.hpp"
+
+namespace outbox::pg {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kLockTries = 20;  // of 2 s each, with the pause between
+constexpr auto kPause = 500ms;
+
+struct Applied {
+    int number = 0;
+    std::string name;
+    std::string checksum;
+    bool breaking = false;
+};
+
+std::vector<Applied> applied_migrations(pqxx::transaction_base& transaction) {
+    std::vector<Applied> all;
+    if (!execute(transaction, sql::schema_exists, {})[0][0].as<bool>()) {
+        return all;
+    }
+    for (const auto& row : execute(transaction, sql::list_migrations, {})) {
+        all.push_back({row[0].as<int>(), row[1].as<std::string>(), row[2].as<std::string>(),
+                       row[3].as<bool>()});
+    }
+    return all;
+}
+
+SchemaState compare(const std::vector<Applied>& applied, std::span<const sql::Migration> known) {
+    SchemaState state;
+    for (const auto& migration : known) {
+        auto found = std::find_if(applied.begin(), applied.end(), [&](const Applied& a) {
+            return a.number == migration.number;
+        });
+        if (found == applied.end()) {
+            state.pending.push_back(migration.name);
+        } else if (found->checksum != migration.checksum) {
+            state.fit = SchemaFit::altered;
+            state.message = "Migration " + found->name + " in the database is not the " +
+                            migration.name + " of this build.";
+        }
+    }
+    state.applied = applied.empty() ? 0 : applied.back().number;
+    if (state.fit == SchemaFit::altered) {
+        return state;
+    }
+    const int newest = known.empty() ? 0 : known.back().number;
+    auto breaking = std::find_if(applied.begin(), applied.end(), [&](const Applied& a) {
+        return a.breaking && a.number > newest;
+    });
+    if (applied.empty()) {
+        state.fit = SchemaFit::missing;
+        state.message = "There is no outbox in this database: run `outboxd migrate`.";
+    } else if (breaking != applied.end()) {
+        state.fit = SchemaFit::too_new;
+        state.message = "Migration " + breaking->name + " needs a newer outboxd.";
+    } else if (!state.pending.empty()) {
+        state.fit = SchemaFit::too_old;
+        state.message = "Migration " + state.pending.front() +
+                        " is not applied: run `outboxd migrate`.";
+    } else {
+        state.fit = SchemaFit::fits;
+    }
+    return state;
+}
+
+// One migration, or nothing when another migrator was first.
+bool apply(Connection& connection, const sql::Migration& migration) {
+    pqxx::work transaction(connection);
+    execute(transaction, sql::lock_migrations, {});
+    execute(transaction, sql::create_migration_table, {});
+    auto recorded = execute(transaction, sql::record_migration,
+                            {std::to_string(migration.number), migration.name, migration.checksum,
+                             migration.breaking ? "t" : "f"});
+    if (recorded.empty()) {
+        transaction.commit();
+        return false;
+    }
+    transaction.exec(migration.text);
+    transaction.commit();
+    return true;
+}
+
+bool apply_with_patience(Connection& connection, const sql::Migration& migration) {
+    for (int tries = 1;; ++tries) {
+        try {
+            return apply(connection, migration);
+        } catch (const std::exception& error) {
+            if (kind_of(sqlstate_of(error)) != StoreError::Kind::conflict || tries == kLockTries) {
+                throw;
+            }
+        }
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
+}  // namespace
+
+SchemaState schema_state(const std::string& dsn, std::span<const sql::Migration> known) {
+    try {
+        Connection connection(with_defaults(dsn));
+        pqxx::nontransaction transaction(connection);
+        return compare(applied_migrations(transaction), known);
+    } catch (const std::exception& error) {
+        rethrow_as_store_error(error, During::read);
+    }
+}
+
+std::vector<std::string> migrate(const std::string& dsn, std::span<const sql::Migration> known) {
+    try {
+        auto before = schema_state(dsn, known);
+        if (before.fit == SchemaFit::altered || before.fit == SchemaFit::too_new) {
+            throw StoreError(StoreError::Kind::bug, before.message);
+        }
+        std::vector<std::string> names;
+        if (before.fit == SchemaFit::fits) {
+            return names;
+        }
+        Connection connection(with_defaults(dsn));
+        for (const auto& migration : known) {
+            if (apply_with_patience(connection, migration)) {
+                names.push_back(migration.name);
+            }
+        }
+        return names;
+    } catch (const std::exception& error) {
+        rethrow_as_store_error(error, During::write);
+    }
+}
+
+}  // namespace outbox::pg

@@ -1,0 +1,213 @@
+#include "outbox/pg/pg_store.hpp"
+
+#include <utility>
+
+#include "outbox/pg/array_text.hpp"
+#include "outbox/pg/catalogue.hpp"
+#include "outbox/pg/completion.hpp"
+#include "outbox/pg/lane.hpp"
+#include "outbox/pg/rows.hpp"
+#include "sql/queries.hpp"
+
+// House-style rule 11 (GCC 12): every job is a named lambda before it meets a co_await.
+namespace outbox::pg {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A completion never waits long for a row that a person locked: the others want to be written.
+constexpr SessionSettings kLease{.statement_timeout = 15s, .lock_timeout = 2s};
+constexpr SessionSettings kComplete{.statement_timeout = 15s, .lock_timeout = 250ms};
+constexpr SessionSettings kMaintain{.statement_timeout = 30s, .lock_timeout = 2s};
+
+// Rows per tool and kind in one page of maintenance.
+constexpr int kMaintenancePage = 500;
+
+// How often evidence is weighed again when the operation moved under the statement.
+constexpr int kLateTries = 10;
+
+Parameters lease_parameters(const LeaseRequest& request) {
+    ArrayText tools;
+    ArrayText limits;
+    ArrayText timeouts;
+    ArrayText hashes;
+    ArrayText priorities;
+    ArrayText seqs;
+    for (const auto& lane : request.lanes) {
+        tools.add(std::string_view(lane.tool));
+        limits.add(lane.limit);
+        timeouts.add(lane.timeout.count());
+        hashes.add(lane.request_hash);
+        priorities.add(lane.after.priority);
+        seqs.add(lane.after.seq);
+    }
+    return {request.worker.value,          std::to_string(request.margin.count()),
+            std::move(tools).take(),       std::move(limits).take(),
+            std::move(timeouts).take(),    std::move(hashes).take(),
+            std::move(priorities).take(),  std::move(seqs).take()};
+}
+
+Parameters probe_parameters(const WorkerId& worker, std::chrono::milliseconds margin,
+                            const std::vector<ReconcileLane>& lanes) {
+    ArrayText tools;
+    ArrayText limits;
+    ArrayText timeouts;
+    for (const auto& lane : lanes) {
+        tools.add(std::string_view(lane.tool));
+        limits.add(lane.limit);
+        timeouts.add(lane.timeout.count());
+    }
+    return {worker.value, std::to_string(margin.count()), std::move(tools).take(),
+            std::move(limits).take(), std::move(timeouts).take()};
+}
+
+LateFate record(Session& session, const Parameters& parameters) {
+    for (int tries = 0; tries < kLateTries; ++tries) {
+        auto rows = session.write(sql::record_late_result, parameters);
+        if (!rows.empty()) {
+            std::string fate = rows[0]["fate"].c_str();
+            return fate == "settled"   ? LateFate::settled
+                   : fate == "flagged" ? LateFate::flagged
+                                       : LateFate::stored;
+        }
+    }
+    throw StoreError(StoreError::Kind::conflict, "the operation moves faster than its evidence");
+}
+
+MaintenanceReport run_maintenance(Session& session, bool judge_workers) {
+    const auto page = std::to_string(kMaintenancePage);
+    MaintenanceReport report;
+    auto ended = session.write(sql::expire_operations, {page});
+    report.expired = ended[0]["expired"].as<int>();
+    report.more = ended[0]["more"].as<bool>();
+    auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
+    for (const auto& row : leases) {
+        report.lease_expired += row["expired"].as<int>();
+        report.more = report.more || row["expired"].as<int>() >= kMaintenancePage;
+    }
+    auto promoted = session.write(sql::promote_due, {page});
+    report.promoted = promoted[0]["promoted"].as<int>();
+    report.more = report.more || promoted[0]["more"].as<bool>();
+    return report;
+}
+
+std::string text_array(const std::vector<std::string>& texts) {
+    ArrayText array;
+    for (const auto& text : texts) {
+        array.add(std::string_view(text));
+    }
+    return std::move(array).take();
+}
+
+}  // namespace
+
+PgStore::PgStore(const std::string& dsn, WorkerId worker, Observer* observer)
+    : worker_(std::move(worker)), lease_(std::make_unique<Lane>(dsn, kLease, observer)),
+      complete_(std::make_unique<Lane>(dsn, kComplete, observer)),
+      maintain_(std::make_unique<Lane>(dsn, kMaintain, observer)) {}
+
+PgStore::~PgStore() = default;
+
+asio::awaitable<std::vector<LeasedAttempt>> PgStore::lease(LeaseRequest request) {
+    auto work = [request = std::move(request)](Session& session) {
+        return read_leased(session.write(sql::lease_operations, lease_parameters(request)));
+    };
+    co_return co_await lease_->run(std::move(work));
+}
+
+asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<Seq> in_flight) {
+    auto work = [worker = std::move(worker), in_flight = std::move(in_flight)](Session& session) {
+        ArrayText seqs;
+        for (const auto& seq : in_flight) {
+            seqs.add(seq.value);
+        }
+        auto rows = session.write(
+            sql::release_lost_leases, {worker.value, std::move(seqs).take()});
+        return rows[0]["released"].as<int>();
+    };
+    co_return co_await lease_->run(std::move(work));
+}
+
+asio::awaitable<std::vector<Fate>> PgStore::complete(std::vector<Transition> batch) {
+    auto work = [this, batch = std::move(batch)](Session& session) {
+        return Completion(session, batch, worker_).run();
+    };
+    co_return co_await complete_->run(std::move(work));
+}
+
+asio::awaitable<LateFate> PgStore::record_late(Transition late) {
+    auto work = [this, late = std::move(late)](Session& session) {
+        try {
+            return record(session, late_parameters(late, worker_));
+        } catch (const StoreError& error) {
+            if (error.kind() != StoreError::Kind::data) {
+                throw;
+            }
+            return record(session, late_parameters(last_resort(late, error.what()), worker_));
+        }
+    };
+    co_return co_await complete_->run(std::move(work));
+}
+
+asio::awaitable<std::vector<ClaimedProbe>> PgStore::claim_probes(
+    WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes) {
+    auto work = [worker = std::move(worker), margin, lanes = std::move(lanes)](Session& session) {
+        return read_claimed(
+            session.write(sql::claim_probes, probe_parameters(worker, margin, lanes)));
+    };
+    co_return co_await maintain_->run(std::move(work));
+}
+
+asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {
+    auto work = [judge_workers](Session& session) {
+        return run_maintenance(session, judge_workers);
+    };
+    co_return co_await maintain_->run(std::move(work));
+}
+
+asio::awaitable<void> PgStore::heartbeat(WorkerInfo worker) {
+    auto work = [worker = std::move(worker)](Session& session) {
+        session.write(sql::heartbeat,
+                      {worker.id.value, without_nul(worker.name), without_nul(worker.version),
+                       text_array(worker.tools)});
+    };
+    co_await lease_->run(std::move(work));
+}
+
+asio::awaitable<void> PgStore::retire(WorkerId worker) {
+    auto work = [worker = std::move(worker)](Session& session) {
+        session.write(sql::retire_worker, {worker.value});
+    };
+    co_await lease_->run(std::move(work));
+}
+
+asio::awaitable<void> PgStore::publish_tools(WorkerId worker, std::vector<ToolPolicy> tools) {
+    auto work = [worker = std::move(worker), tools = std::move(tools)](Session& session) {
+        session.write(sql::publish_tools, {worker.value, without_nul(catalogue_text(tools))});
+    };
+    co_await maintain_->run(std::move(work));
+}
+
+asio::awaitable<std::optional<KeySettings>> PgStore::key_settings(
+    std::string tool, std::int64_t request_hash) {
+    auto work = [tool = std::move(tool), request_hash](Session& session) {
+        std::optional<KeySettings> settings;
+        auto rows = session.read(
+            sql::key_settings, {without_nul(tool), std::to_string(request_hash)});
+        if (!rows.empty()) {
+            settings = read_key_settings(rows[0][0].c_str());
+        }
+        return settings;
+    };
+    co_return co_await maintain_->run(std::move(work));
+}
+
+asio::awaitable<std::vector<ToolSample>> PgStore::sample() {
+    auto work = [](Session& session) {
+        return read_samples(session.read(sql::sample_operations, {}));
+    };
+    co_return co_await maintain_->run(std::move(work));
+}
+
+}  // namespace outbox::pg

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "outbox/observer.hpp"
+#include "outbox/store.hpp"
+
+namespace outbox::pg {
+
+class Lane;
+
+// Store on libpqxx: SQL text → structs, no policy. Three lanes, each one thread with a connection
+// of its own: lease (leases, heartbeats), complete (what attempts and probes ended as) and
+// maintain (claims, promotion, expiry, catalogue, samples). Methods are called on the io thread.
+// The destructor waits for the statements under way; no method may be suspended then.
+class PgStore : public Store {
+  public:
+    // The observer may be null; only its statement_done is called, from the lanes' threads.
+    PgStore(const std::string& dsn, WorkerId worker, Observer* observer);
+    ~PgStore() override;
+    PgStore(const PgStore&) = delete;
+    PgStore& operator=(const PgStore&) = delete;
+
+    asio::awaitable<std::vector<LeasedAttempt>> lease(LeaseRequest request) override;
+    asio::awaitable<int> release_lost_leases(
+        WorkerId worker, std::vector<Seq> in_flight) override;
+    // Up to two statements (finals, others) and a look at what found no row.
+    asio::awaitable<std::vector<Fate>> complete(std::vector<Transition> batch) override;
+    asio::awaitable<LateFate> record_late(Transition late) override;
+    asio::awaitable<std::vector<ClaimedProbe>> claim_probes(
+        WorkerId worker, std::chrono::milliseconds margin,
+        std::vector<ReconcileLane> lanes) override;
+    // One transaction per kind.
+    asio::awaitable<MaintenanceReport> maintain(bool judge_workers) override;
+    asio::awaitable<void> heartbeat(WorkerInfo worker) override;
+    asio::awaitable<void> retire(WorkerId worker) override;
+    asio::awaitable<void> publish_tools(WorkerId worker, std::vector<ToolPolicy> tools) override;
+    asio::awaitable<std::optional<KeySettings>> key_settings(
+        std::string tool, std::int64_t request_hash) override;
+    asio::awaitable<std::vector<ToolSample>> sample() override;
+
+  private:
+    WorkerId worker_;  // for the events of completions
+    std::unique_ptr<Lane> lease_;
+    std::unique_ptr<Lane> complete_;
+    std::unique_ptr<Lane> maintain_;
+};
+
+}  // namespace outbox::pg

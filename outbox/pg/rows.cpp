@@ -1,0 +1,231 @@
+#include "outbox/pg/rows.hpp"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace outbox::pg {
+
+namespace {
+
+[[noreturn]] void bug(const std::string& what) {
+    throw StoreError(StoreError::Kind::bug, what);
+}
+
+std::string_view text_of(const pqxx::field& field) {
+    return {field.c_str(), static_cast<std::size_t>(field.size())};
+}
+
+template <class Number>
+Number number(const pqxx::field& field) {
+    auto text = text_of(field);
+    Number value{};
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) {
+        bug(std::string("column ") + field.name() + " is no number");
+    }
+    return value;
+}
+
+DbTime time(const pqxx::field& field) {
+    return DbTime(std::chrono::microseconds(number<std::int64_t>(field)));
+}
+
+bool flag(const pqxx::field& field) {
+    return text_of(field) == "t";
+}
+
+template <class Read>
+auto optional(const pqxx::field& field, Read read) -> std::optional<decltype(read(field))> {
+    if (field.is_null()) {
+        return std::nullopt;
+    }
+    return read(field);
+}
+
+std::string string(const pqxx::field& field) {
+    return std::string(text_of(field));
+}
+
+// NULL is JSON null.
+Json json(const pqxx::field& field) {
+    if (field.is_null()) {
+        return {};
+    }
+    auto parsed = parse_json(text_of(field));
+    if (!parsed.value) {
+        bug(std::string("column ") + field.name() + " is no JSON: " + parsed.error);
+    }
+    return std::move(*parsed.value);
+}
+
+Intent read_intent(const pqxx::row& row) {
+    Intent intent;
+    intent.seq = Seq(number<std::int64_t>(row["seq"]));
+    intent.id = OperationId(string(row["operation_id"]));
+    intent.tool = string(row["tool"]);
+    intent.arguments = json(row["arguments"]);
+    intent.run_id = optional(row["run_id"], string);
+    intent.max_attempts = optional(row["max_attempts"], number<int>);
+    intent.expires_at = optional(row["expires_at"], time);
+    intent.traceparent = optional(row["traceparent"], string);
+    intent.created_at = time(row["created_at"]);
+    intent.priority = number<std::int16_t>(row["priority"]);
+    auto compensates = row["compensates"];
+    if (!compensates.is_null()) {
+        intent.compensates = OperationId(string(compensates));
+        intent.original_arguments = json(row["original_arguments"]);
+        intent.original_result = json(row["original_result"]);
+    }
+    return intent;
+}
+
+LeasedAttempt read_attempt(const pqxx::row& row) {
+    LeasedAttempt attempt;
+    attempt.intent = read_intent(row);
+    attempt.epoch = Epoch(number<std::int32_t>(row["lease_epoch"]));
+    attempt.attempts = number<int>(row["attempts"]);
+    attempt.ambiguous = flag(row["ambiguous"]);
+    attempt.request_hash = number<std::int64_t>(row["request_hash"]);
+    attempt.leased_at = time(row["leased_at"]);
+    attempt.deadline_at = time(row["deadline_at"]);
+    attempt.first_attempt_at = time(row["first_attempt_at"]);
+    attempt.eligible_since = optional(row["eligible_since"], time);
+    return attempt;
+}
+
+ClaimedProbe read_claim(const pqxx::row& row) {
+    ClaimedProbe claim;
+    claim.intent = read_intent(row);
+    claim.epoch = Epoch(number<std::int32_t>(row["lease_epoch"]));
+    claim.probe_started_at = time(row["probe_started_at"]);
+    claim.unknown_since = time(row["unknown_since"]);
+    claim.attempts = number<int>(row["attempts"]);
+    // After a timeline change an operation may be unknown without a recorded attempt: the waiting
+    // time then counts from the change, and the request is the present configuration's.
+    claim.attempt_epoch =
+        Epoch(optional(row["attempt_epoch"], number<std::int32_t>).value_or(0));
+    claim.request_hash = optional(row["request_hash"], number<std::int64_t>).value_or(0);
+    claim.deadline_at = optional(row["deadline_at"], time).value_or(claim.unknown_since);
+    claim.first_attempt_at = optional(row["first_attempt_at"], time).value_or(claim.unknown_since);
+    claim.probes = number<int>(row["probes"]);
+    claim.absent_count = number<int>(row["absent_count"]);
+    claim.last_absent_at = optional(row["last_absent_at"], time);
+    claim.asked = flag(row["asked"]);
+    claim.flagged = flag(row["flagged"]);
+    return claim;
+}
+
+constexpr std::array kEncodings = {
+    std::pair{KeySettings::Encoding::hex, std::string_view{"hex"}},
+    std::pair{KeySettings::Encoding::uuid, std::string_view{"uuid"}},
+    std::pair{KeySettings::Encoding::base64url, std::string_view{"base64url"}},
+    std::pair{KeySettings::Encoding::base32hex, std::string_view{"base32hex"}},
+    std::pair{KeySettings::Encoding::short_, std::string_view{"short"}},
+};
+
+template <class Number>
+std::optional<Number> number(const Json* value) {
+    if (value == nullptr || value->as_number() == nullptr) {
+        return std::nullopt;
+    }
+    const auto& text = value->as_number()->text;
+    Number result{};
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+    if (error != std::errc() || end != text.data() + text.size()) {
+        return std::nullopt;
+    }
+    return result;
+}
+
+}  // namespace
+
+std::vector<LeasedAttempt> read_leased(const pqxx::result& rows) {
+    std::vector<LeasedAttempt> all;
+    all.reserve(static_cast<std::size_t>(rows.size()));
+    for (const auto& row : rows) {
+        all.push_back(read_attempt(row));
+    }
+    return all;
+}
+
+std::vector<ClaimedProbe> read_claimed(const pqxx::result& rows) {
+    std::vector<ClaimedProbe> all;
+    all.reserve(static_cast<std::size_t>(rows.size()));
+    for (const auto& row : rows) {
+        all.push_back(read_claim(row));
+    }
+    return all;
+}
+
+std::vector<ToolSample> read_samples(const pqxx::result& rows) {
+    std::vector<ToolSample> all;
+    for (const auto& row : rows) {
+        auto status = parse_status(text_of(row["status"]));
+        if (!status) {
+            bug("a status that this build does not know: " + string(row["status"]));
+        }
+        all.push_back({string(row["tool"]), *status, number<std::int64_t>(row["count"]),
+                       row["oldest_seconds"].as<double>()});
+    }
+    return all;
+}
+
+Json to_json(const KeySettings& settings) {
+    Json json;
+    for (const auto& [encoding, name] : kEncodings) {
+        if (encoding == settings.encoding) {
+            json.set("encoding", name);
+        }
+    }
+    json.set("prefix", settings.prefix);
+    json.set("max_length", static_cast<std::int64_t>(settings.max_length));
+    json.set("window_ms", settings.window
+                              ? Json(static_cast<std::int64_t>(settings.window->count()))
+                              : Json(nullptr));
+    return json;
+}
+
+KeySettings read_key_settings(const std::string& text) {
+    auto parsed = parse_json(text);
+    auto bad = [&]() { bug("key settings that this build does not know: " + text); };
+    if (!parsed.value) {
+        bad();
+    }
+    const auto* encoding = parsed.value->find("encoding");
+    const auto* prefix = parsed.value->find("prefix");
+    auto max_length = number<std::int64_t>(parsed.value->find("max_length"));
+    auto window = number<std::int64_t>(parsed.value->find("window_ms"));
+    if (encoding == nullptr || encoding->as_string() == nullptr || prefix == nullptr ||
+        prefix->as_string() == nullptr || !max_length) {
+        bad();
+    }
+    KeySettings settings;
+    bool known = false;
+    for (const auto& [value, name] : kEncodings) {
+        if (name == *encoding->as_string()) {
+            settings.encoding = value;
+            known = true;
+        }
+    }
+    if (!known) {
+        bad();
+    }
+    settings.prefix = *prefix->as_string();
+    settings.max_length = static_cast<std::size_t>(*max_length);
+    settings.window.reset();
+    if (window) {
+        settings.window = std::chrono::milliseconds(*window);
+    }
+    return settings;
+}
+
+std::vector<std::string> read_texts(const pqxx::result& rows) {
+    std::vector<std::string> all;
+    for (const auto& row : rows) {
+        all.push_back(string(row[0]));
+    }
+    return all;
+}
+
+}  // namespace outbox::pg

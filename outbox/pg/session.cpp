@@ -1,0 +1,109 @@
+#include "outbox/pg/session.hpp"
+
+#include "outbox/pg/dsn.hpp"
+#include "outbox/pg/pg_error.hpp"
+#include "sql/queries.hpp"
+
+namespace outbox::pg {
+
+namespace {
+
+Connection connect(const std::string& dsn) {
+    try {
+        return Connection(with_defaults(dsn));
+    } catch (const std::exception& error) {
+        rethrow_as_store_error(error, During::connect);
+    }
+}
+
+std::string_view name_of(const std::string& text) {
+    for (const auto& query : sql::queries()) {
+        if (query.text == &text) {
+            return query.name;
+        }
+    }
+    return "other";
+}
+
+// Tells the time however the statement ends.
+class Stopwatch {
+  public:
+    Stopwatch(Observer* observer, const std::string& text) : observer_(observer), text_(text) {}
+    ~Stopwatch() {
+        if (observer_ != nullptr) {
+            observer_->statement_done(name_of(text_), std::chrono::steady_clock::now() - start_);
+        }
+    }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+  private:
+    Observer* observer_;
+    const std::string& text_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// A time-out as the server's settings spell it.
+std::string spelled(std::chrono::milliseconds time) {
+    return std::to_string(time.count()) + "ms";
+}
+
+}  // namespace
+
+Session::Session(const std::string& dsn, SessionSettings settings, Observer* observer)
+    : connection_(connect(dsn)), settings_(settings), observer_(observer) {
+    try {
+        introduce();
+    } catch (const std::exception& error) {
+        rethrow_as_store_error(error, During::connect);
+    }
+}
+
+void Session::introduce() {
+    pqxx::nontransaction transaction(connection_);
+    auto pid = execute(transaction, sql::backend_pid, {});
+    pooled_ = pid[0][0].as<int>() != connection_.backendpid();
+    if (!pooled_) {
+        execute(transaction, sql::session_settings,
+                {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "f"});
+    }
+}
+
+pqxx::result Session::read(const std::string& text, const Parameters& parameters) {
+    return run(text, parameters, false);
+}
+
+pqxx::result Session::write(const std::string& text, const Parameters& parameters) {
+    return run(text, parameters, true);
+}
+
+pqxx::result Session::run(const std::string& text, const Parameters& parameters, bool writes) {
+    Stopwatch stopwatch(observer_, text);
+    try {
+        if (pooled_) {
+            return run_pooled(text, parameters);
+        }
+        pqxx::nontransaction transaction(connection_);
+        return execute(transaction, text, parameters);
+    } catch (const std::exception& error) {
+        auto during = writes ? During::write : During::read;
+        if (!connection_.is_open() && sqlstate_of(error).empty()) {
+            pqxx::broken_connection broken(error.what());
+            rethrow_as_store_error(broken, during);
+        }
+        rethrow_as_store_error(error, during);
+    }
+}
+
+// What SET says stays with a server connection that the pooler hands to somebody else next; so the
+// time-outs travel in the statement's own transaction.
+pqxx::result Session::run_pooled(const std::string& text, const Parameters& parameters) {
+    pqxx::work transaction(connection_);
+    execute(transaction, sql::session_settings,
+            {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "t"});
+    auto rows = execute(transaction, text, parameters);
+    transaction.commit();
+    return rows;
+}
+
+}  // namespace outbox::pg

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "outbox/observer.hpp"
+#include "outbox/pg/compat.hpp"
+
+namespace outbox::pg {
+
+struct SessionSettings {
+    std::chrono::milliseconds statement_timeout{30'000};
+    std::chrono::milliseconds lock_timeout{2'000};
+};
+
+// One connection and the two ways to use it. Belongs to one thread (libpqxx's rule).
+// Statements are single autocommit statements with their parameters: nothing is prepared and no
+// state of the session is relied upon, so a pooler in transaction mode may stand between.
+class Session {
+  public:
+    // Throws StoreError: unavailable when the server cannot be had. The observer may be null.
+    Session(const std::string& dsn, SessionSettings settings, Observer* observer);
+
+    // Text is one of outbox::sql; a broken connection is unavailable for a read and in_doubt for
+    // a write, which may have been committed.
+    pqxx::result read(const std::string& text, const Parameters& parameters);
+    pqxx::result write(const std::string& text, const Parameters& parameters);
+
+    [[nodiscard]] bool is_open() const { return connection_.is_open(); }
+    // A pooler stands between: the process that answers is not the one we were introduced to.
+    [[nodiscard]] bool pooled() const { return pooled_; }
+    [[nodiscard]] Connection& connection() { return connection_; }
+
+  private:
+    void introduce();
+    pqxx::result run(const std::string& text, const Parameters& parameters, bool writes);
+    pqxx::result run_pooled(const std::string& text, const Parameters& parameters);
+
+    Connection connection_;
+    SessionSettings settings_;
+    Observer* observer_;
+    bool pooled_ = false;
+};
+
+}  // namespace outbox::pg

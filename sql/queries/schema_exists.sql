@@ -1,0 +1,2 @@
+-- Was this database ever migrated?
+SELECT to_regclass('outbox.migration') IS NOT NULL AS found
