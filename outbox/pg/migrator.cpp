@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "outbox/pg/dsn.hpp"
 #include "outbox/pg/compat.hpp"
+#include "outbox/pg/dsn.hpp"
 #include "outbox/pg/pg_error.hpp"
 
 namespace outbox::pg {
@@ -73,19 +73,27 @@ SchemaState compare(const std::vector<Applied>& applied, std::span<const sql::Mi
     return state;
 }
 
-// One migration, or nothing when another migrator was first.
+// True when the row was written now; false when another migrator had written it.
+bool record(pqxx::transaction_base& transaction, const sql::Migration& migration) {
+    auto rows = execute(transaction, sql::record_migration,
+                        {std::to_string(migration.number), migration.name, migration.checksum,
+                         migration.breaking ? "t" : "f"});
+    return !rows.empty();
+}
+
+// One migration, or nothing when another migrator was first. Its row comes before its statements;
+// only the first one has to make the table of the rows, under the same lock.
 bool apply(Connection& connection, const sql::Migration& migration) {
     pqxx::work transaction(connection);
     execute(transaction, sql::lock_migrations, {});
-    execute(transaction, sql::create_migration_table, {});
-    auto recorded = execute(transaction, sql::record_migration,
-                            {std::to_string(migration.number), migration.name, migration.checksum,
-                             migration.breaking ? "t" : "f"});
-    if (recorded.empty()) {
-        transaction.commit();
+    bool found = execute(transaction, sql::schema_exists, {})[0][0].as<bool>();
+    if (found && !record(transaction, migration)) {
         return false;
     }
     transaction.exec(migration.text);
+    if (!found) {
+        record(transaction, migration);
+    }
     transaction.commit();
     return true;
 }

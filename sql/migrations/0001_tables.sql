@@ -214,6 +214,16 @@ CREATE TABLE outbox.setting (
     value text NOT NULL
 );
 
+-- Migrations that were applied. The migrator writes the row of this very file, too.
+CREATE TABLE outbox.migration (
+    number     integer     CONSTRAINT migration_pkey PRIMARY KEY,
+    name       text        NOT NULL,
+    checksum   text        NOT NULL,
+    breaking   boolean     NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE outbox.migration IS 'Migrations that were applied; forward only';
+
 -- The filing trigger: a plain INSERT and outbox.enqueue take the same road ------------------------
 -- It runs in the planner's transaction, for every statement. Instead of a pinned search_path
 -- (5 % of a planner's transaction) every name and operator is qualified; a test holds that.
