@@ -1,0 +1,15 @@
+# Sourced: a minimal Debian root file system from the mirror this machine already uses.
+
+# debian_root SUITE DIR: makes it once.
+debian_root() {
+    local suite=$1 dir=$2 site
+    [ -e "$dir/.complete" ] && return
+    site=$(apt-get indextargets --format '$(SITE)' | grep -v security | head -n 1)
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    debootstrap --variant=minbase "$suite" "$dir" "$site" >"$dir.log" 2>&1 || {
+        tail -n 20 "$dir.log" >&2
+        return 1
+    }
+    touch "$dir/.complete"
+}
