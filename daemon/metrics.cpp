@@ -1,0 +1,256 @@
+#include "daemon/metrics.hpp"
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "daemon/metric_families.hpp"
+
+namespace outboxd {
+
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+const std::string kOther = "other";
+
+const Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                              0.5,   1,      2.5,   5,    10,    30,   60,  300};
+const Histogram::BucketBoundaries kStatementSeconds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025,
+                                                       0.005,  0.01,    0.025,  0.05,  0.1,
+                                                       0.25,   0.5,     1,      5,     30};
+const Histogram::BucketBoundaries kBatch = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000};
+
+constexpr std::array kOutcomes = {"succeeded", "accepted", "rejected",
+                                  "retry",     "unknown",  "attention"};
+static_assert(kOutcomes.size() == std::variant_size_v<outbox::Outcome>);
+constexpr std::array kVerdicts = {"found", "absent", "pending", "conflict", "inconclusive"};
+static_assert(kVerdicts.size() == std::variant_size_v<outbox::Verdict>);
+
+constexpr std::array kCauses = {
+    outbox::Cause::timeout,       outbox::Cause::reset,
+    outbox::Cause::status,        outbox::Cause::unreadable,
+    outbox::Cause::exit_code,     outbox::Cause::killed,
+    outbox::Cause::lease_expired, outbox::Cause::rejected_after_unknown,
+    outbox::Cause::timeline,      outbox::Cause::mcp,
+    outbox::Cause::other,
+};
+// What the queue can hold; final operations are counted by enqueued and outcomes.
+constexpr std::array kOpen = {
+    outbox::Status::pending,
+    outbox::Status::scheduled,
+    outbox::Status::attempting,
+    outbox::Status::unknown,
+};
+
+constexpr std::array kErrorKinds = {
+    outbox::StoreError::Kind::unavailable, outbox::StoreError::Kind::conflict,
+    outbox::StoreError::Kind::in_doubt,    outbox::StoreError::Kind::data,
+    outbox::StoreError::Kind::bug,
+};
+
+std::string kind_name(outbox::StoreError::Kind kind) {
+    switch (kind) {
+        case outbox::StoreError::Kind::unavailable: return "unavailable";
+        case outbox::StoreError::Kind::conflict: return "conflict";
+        case outbox::StoreError::Kind::in_doubt: return "in_doubt";
+        case outbox::StoreError::Kind::data: return "data";
+        case outbox::StoreError::Kind::bug: return "bug";
+    }
+    return "bug";
+}
+
+double seconds(std::chrono::nanoseconds duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
+// Every series of one tool, made at once: a label that was never counted reads zero, not nothing.
+struct ToolSeries {
+    std::array<Counter*, kOutcomes.size()> attempts{};
+    std::array<Counter*, kVerdicts.size()> reconciled{};
+    std::map<outbox::Cause, Counter*> unknown;
+    std::map<outbox::Status, Gauge*> operations;
+    std::map<outbox::Status, Gauge*> oldest;
+    Histogram* duration;
+    Histogram* pickup;
+    Gauge* in_flight;
+    Gauge* slots;
+    Counter* late;
+    Counter* fenced;
+    Counter* duplicate;
+
+    ToolSeries(MetricFamilies& families, const std::string& tool)
+        : duration(&families.attempt_duration.Add({{"tool", tool}}, kSeconds)),
+          pickup(&families.pickup_latency.Add({{"tool", tool}}, kSeconds)),
+          in_flight(&families.in_flight.Add({{"tool", tool}})),
+          slots(&families.slots.Add({{"tool", tool}})),
+          late(&families.late_results.Add({{"tool", tool}})),
+          fenced(&families.fenced_writes.Add({{"tool", tool}})),
+          duplicate(&families.duplicate_effects.Add({{"tool", tool}})) {
+        for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+            attempts[i] = &families.attempts.Add({{"tool", tool}, {"outcome", kOutcomes[i]}});
+        }
+        for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
+            reconciled[i] = &families.reconciled.Add({{"tool", tool}, {"verdict", kVerdicts[i]}});
+        }
+        for (auto cause : kCauses) {
+            std::string name(outbox::to_string(cause));
+            unknown[cause] = &families.unknown.Add({{"tool", tool}, {"cause", name}});
+        }
+        for (auto status : kOpen) {
+            prometheus::Labels labels = {
+                {"tool", tool}, {"status", std::string(outbox::to_string(status))}};
+            operations[status] = &families.operations.Add(labels);
+            oldest[status] = &families.oldest.Add(labels);
+        }
+    }
+};
+
+}  // namespace
+
+class Metrics::Series {
+  public:
+    Series(const std::string& source, const BuildInfo& build)
+        : lease_batch(families.lease_batch.Add({}, kBatch)),
+          complete_batch(families.complete_batch.Add({}, kBatch)),
+          database_up(families.database_up.Add({{"source", source}})),
+          last_reconcile(families.last_reconcile.Add({{"source", source}})),
+          reloads_ok(families.config_reloads.Add({{"result", "ok"}})),
+          reloads_error(families.config_reloads.Add({{"result", "error"}})) {
+        families.build_info.Add({{"version", build.version}, {"commit", build.commit}}).Set(1);
+        for (auto kind : kErrorKinds) {
+            database_errors[kind] =
+                &families.database_errors.Add({{"source", source}, {"kind", kind_name(kind)}});
+        }
+        add_tool(kOther);
+    }
+
+    void add_tool(const std::string& tool) {
+        if (!tools.contains(tool)) tools.emplace(tool, ToolSeries(families, tool));
+    }
+
+    ToolSeries& of(std::string_view tool) {
+        auto found = tools.find(tool);
+        return found != tools.end() ? found->second : tools.find(kOther)->second;
+    }
+
+    // Called from the lanes' threads. The names are those of the query files: a closed set.
+    Histogram& statement(std::string_view name) {
+        std::lock_guard lock(statements_mutex_);
+        auto found = statements_.find(name);
+        if (found != statements_.end()) return *found->second;
+        std::string key(name);
+        auto& added =
+            families.database_statement.Add({{"statement", key}}, kStatementSeconds);
+        statements_.emplace(std::move(key), &added);
+        return added;
+    }
+
+    MetricFamilies families;
+    std::map<std::string, ToolSeries, std::less<>> tools;
+    std::map<outbox::StoreError::Kind, Counter*> database_errors;
+    Histogram& lease_batch;
+    Histogram& complete_batch;
+    Gauge& database_up;
+    Gauge& last_reconcile;
+    Counter& reloads_ok;
+    Counter& reloads_error;
+
+  private:
+    std::mutex statements_mutex_;
+    std::map<std::string, Histogram*, std::less<>> statements_;
+};
+
+Metrics::Metrics(
+    const std::vector<std::string>& tools, const std::string& source, const BuildInfo& build
+)
+    : series_(std::make_unique<Series>(source, build)) {
+    add_tools(tools);
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::add_tools(const std::vector<std::string>& tools) {
+    for (const auto& tool : tools) series_->add_tool(tool);
+}
+
+void Metrics::leased(std::size_t batch) {
+    series_->lease_batch.Observe(static_cast<double>(batch));
+}
+
+void Metrics::attempt_started(std::string_view tool, std::chrono::nanoseconds pickup_latency) {
+    series_->of(tool).pickup->Observe(seconds(pickup_latency));
+}
+
+void Metrics::attempt_ended(
+    std::string_view tool, const outbox::Outcome& outcome, std::chrono::nanoseconds took
+) {
+    auto& series = series_->of(tool);
+    series.attempts[outcome.index()]->Increment();
+    series.duration->Observe(seconds(took));
+}
+
+void Metrics::became_unknown(std::string_view tool, outbox::Cause cause) {
+    series_->of(tool).unknown.at(cause)->Increment();
+}
+
+void Metrics::probed(std::string_view tool, const outbox::Verdict& verdict) {
+    series_->of(tool).reconciled[verdict.index()]->Increment();
+}
+
+void Metrics::completed(std::size_t batch) {
+    series_->complete_batch.Observe(static_cast<double>(batch));
+}
+
+void Metrics::fenced(std::string_view tool) { series_->of(tool).fenced->Increment(); }
+
+void Metrics::late_result(std::string_view tool) { series_->of(tool).late->Increment(); }
+
+void Metrics::duplicate_effect(std::string_view tool) {
+    series_->of(tool).duplicate->Increment();
+}
+
+void Metrics::reconciled_pass() { series_->last_reconcile.SetToCurrentTime(); }
+
+void Metrics::slots(std::string_view tool, int in_flight, int limit) {
+    auto& series = series_->of(tool);
+    series.in_flight->Set(in_flight);
+    series.slots->Set(limit);
+}
+
+void Metrics::statement_done(std::string_view statement, std::chrono::nanoseconds took) {
+    series_->statement(statement).Observe(seconds(took));
+}
+
+void Metrics::database_error(outbox::StoreError::Kind kind) {
+    series_->database_errors.at(kind)->Increment();
+}
+
+void Metrics::database_up(bool up) { series_->database_up.Set(up ? 1 : 0); }
+
+void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
+    for (auto& [tool, series] : series_->tools) {
+        for (auto& [status, gauge] : series.operations) gauge->Set(0);
+        for (auto& [status, gauge] : series.oldest) gauge->Set(0);
+    }
+    for (const auto& sample : samples) {
+        auto& series = series_->of(sample.tool);
+        auto operations = series.operations.find(sample.status);
+        if (operations == series.operations.end()) continue;
+        // Several tools may share `other`: they add up, and the oldest of them counts.
+        operations->second->Increment(static_cast<double>(sample.count));
+        auto* oldest = series.oldest.at(sample.status);
+        if (sample.oldest_seconds > oldest->Value()) oldest->Set(sample.oldest_seconds);
+    }
+}
+
+void Metrics::config_reloaded(bool ok) {
+    (ok ? series_->reloads_ok : series_->reloads_error).Increment();
+}
+
+std::string Metrics::serialize() const { return series_->families.serialize(); }
+
+}  // namespace outboxd

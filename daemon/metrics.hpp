@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outbox/observer.hpp"
+#include "outbox/store.hpp"
+
+namespace outboxd {
+
+struct BuildInfo {
+    std::string version;
+    std::string commit;
+};
+
+// Every metric of contract/cli.md, registered at the start, in the Prometheus text format.
+// Label values come from the configuration or from closed sets; a tool that no configuration names
+// counts under `other`. serialize() and statement_done() may be called from any thread.
+class Metrics : public outbox::Observer {
+  public:
+    // source: the name of the database (database.namespace).
+    Metrics(const std::vector<std::string>& tools, const std::string& source, const BuildInfo& build);
+    ~Metrics() override;
+
+    // After a reload: series of new tools. Those of removed tools stay, as counters must.
+    void add_tools(const std::vector<std::string>& tools);
+
+    void leased(std::size_t batch) override;
+    void attempt_started(std::string_view tool, std::chrono::nanoseconds pickup_latency) override;
+    void attempt_ended(
+        std::string_view tool, const outbox::Outcome& outcome, std::chrono::nanoseconds took
+    ) override;
+    void became_unknown(std::string_view tool, outbox::Cause cause) override;
+    void probed(std::string_view tool, const outbox::Verdict& verdict) override;
+    void completed(std::size_t batch) override;
+    void fenced(std::string_view tool) override;
+    void late_result(std::string_view tool) override;
+    void duplicate_effect(std::string_view tool) override;
+    void reconciled_pass() override;
+    void slots(std::string_view tool, int in_flight, int limit) override;
+    void statement_done(std::string_view statement, std::chrono::nanoseconds took) override;
+    void database_error(outbox::StoreError::Kind kind) override;
+    void database_up(bool up) override;
+
+    // The gauges that are sampled from the database; what a sample does not name is zero.
+    void set_samples(std::span<const outbox::ToolSample> samples);
+    void config_reloaded(bool ok);
+
+    [[nodiscard]] std::string serialize() const;
+
+  private:
+    class Series;
+    std::unique_ptr<Series> series_;
+};
+
+}  // namespace outboxd
