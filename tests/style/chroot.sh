@@ -7,7 +7,7 @@ debian_root() {
     site=$(apt-get indextargets --format '$(SITE)' | grep -v security | head -n 1)
     rm -rf "$dir"
     mkdir -p "$dir"
-    debootstrap --variant=minbase "$suite" "$dir" "$site" >"$dir.log" 2>&1 || {
+    debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$dir" "$site" >"$dir.log" 2>&1 || {
         tail -n 20 "$dir.log" >&2
         return 1
     }
