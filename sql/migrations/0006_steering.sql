@@ -1,0 +1,206 @@
+-- Steering one operation or one tool. Every write of status sets lease_epoch + 1, so whoever read
+-- the row before is fenced.
+
+CREATE FUNCTION outbox.cancel(operation_id text, reason text DEFAULT NULL) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
+DECLARE
+    known text;
+BEGIN
+    LOOP
+        -- The delete waits for a lease under way and finds the row too late then; the lock it would
+        -- keep on that row, to the end of the planner's transaction, goes with the sub-transaction.
+        BEGIN
+            WITH taken AS (
+                DELETE FROM outbox.queue q USING outbox.operation o
+                 WHERE o.operation_id = cancel.operation_id AND q.seq = o.seq
+                   AND q.status IN ('pending', 'scheduled')
+                RETURNING q.*
+            ), ended AS (
+                INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch,
+                                            started_at, request_hash, ambiguous)
+                SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,
+                       t.started_at, t.request_hash, t.ambiguous
+                  FROM taken t
+            )
+            INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+            SELECT cancel.operation_id, 'cancelled', t.lease_epoch + 1, session_user,
+                   jsonb_strip_nulls(jsonb_build_object('from', t.status, 'reason', cancel.reason))
+              FROM taken t;
+            IF FOUND THEN
+                RETURN 'cancelled';
+            END IF;
+            RAISE SQLSTATE 'OB000';
+        EXCEPTION WHEN SQLSTATE 'OB000' THEN
+            NULL;  -- nothing was taken, nothing stays locked
+        END;
+        SELECT v.status INTO known FROM outbox.operations v WHERE v.operation_id = cancel.operation_id;
+        IF NOT FOUND THEN
+            RETURN 'not_found';
+        ELSIF known = 'cancelled' THEN
+            RETURN 'already_cancelled';
+        ELSIF known = 'failed' THEN
+            RETURN 'already_failed';
+        ELSIF known IN ('attempting', 'unknown', 'succeeded') THEN
+            RETURN 'too_late';
+        END IF;
+        -- Pending again since the delete: an attempt was released unsent.
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.cancel(text, text)
+    IS 'Takes back what has not been attempted: cancelled, too_late, already_cancelled, already_failed, not_found';
+
+CREATE FUNCTION outbox.retry(operation_id text, reason text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
+DECLARE
+    known bigint;
+BEGIN
+    SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = retry.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    IF outbox.arm_again(known, jsonb_build_object('by', 'operator', 'reason', retry.reason)) THEN
+        RETURN 'armed';
+    END IF;
+    RETURN 'not_failed';
+END $$;
+COMMENT ON FUNCTION outbox.retry(text, text) IS 'failed (no effect) → pending: armed, not_failed, not_found';
+
+-- Settles an unknown operation by a person's verdict. expected_epoch is the attempt the person has
+-- looked into; a probe meanwhile does not make it stale, another attempt does.
+CREATE FUNCTION outbox.resolve(
+    operation_id text, verdict text, reason text, actor text, expected_epoch integer,
+    result jsonb DEFAULT NULL) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
+DECLARE
+    intent   outbox.operation;
+    work     outbox.queue;
+    settle   interval;
+    allowed  integer;
+    settled  text;
+    failure  jsonb;
+    flag     text;
+BEGIN
+    IF verdict IS NULL OR verdict NOT IN ('applied', 'not_applied') THEN
+        PERFORM outbox.refuse('OB400', 'the verdict must be applied or not_applied',
+            format('It is %s.', coalesce('"' || verdict || '"', 'null')),
+            'applied: the effect happened; not_applied: it certainly did not.');
+    ELSIF coalesce(btrim(reason), '') = '' OR coalesce(btrim(actor), '') = '' THEN
+        PERFORM outbox.refuse('OB400', 'a verdict needs a reason and an actor',
+            'Both are kept in the events of the operation.', 'Say who found out, and how.');
+    END IF;
+    SELECT o.* INTO intent FROM outbox.operation o WHERE o.operation_id = resolve.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    SELECT q.* INTO work FROM outbox.queue q
+     WHERE q.seq = intent.seq AND q.status = 'unknown' FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'not_unknown';
+    END IF;
+    IF work.attempt_epoch IS DISTINCT FROM expected_epoch THEN
+        RETURN 'stale';
+    END IF;
+    SELECT t.settle, t.max_attempts INTO settle, allowed FROM outbox.tool t WHERE t.tool = work.tool;
+    IF verdict = 'not_applied' AND clock_timestamp()
+        < coalesce(work.deadline_at, work.unknown_since) + coalesce(settle, interval '10 seconds') THEN
+        RETURN 'too_early';
+    END IF;
+
+    IF work.attention = 'late_effect' THEN
+        -- An earlier attempt's late answer has proved an effect already: this can only end succeeded.
+        settled := 'succeeded';
+        flag := CASE WHEN verdict = 'applied' AND result <> work.result THEN 'duplicate_effect'
+                     ELSE 'late_effect' END;
+        result := CASE WHEN verdict = 'applied' THEN coalesce(result, work.result)
+                       ELSE work.result END;
+    ELSIF verdict = 'applied' THEN
+        settled := 'succeeded';
+        result := coalesce(result, work.result);
+    ELSIF work.attempts < coalesce(intent.max_attempts, allowed, 8) THEN
+        settled := 'scheduled';
+        UPDATE outbox.queue q
+           SET status = 'scheduled', lease_epoch = q.lease_epoch + 1, due_at = now(),
+               leased_by = NULL, accepted = false, unknown_since = NULL, probes = 0,
+               absent_count = 0, last_absent_at = NULL, attention = NULL, asked = false,
+               result = NULL
+         WHERE q.seq = work.seq;
+        PERFORM outbox.wake(work.tool);
+    ELSE
+        settled := 'failed';
+        result := NULL;
+        failure := jsonb_build_object('code', 'not_applied', 'message',
+            'A person found that it did not happen, and its attempts are used up.');
+    END IF;
+    IF settled <> 'scheduled' THEN
+        DELETE FROM outbox.queue q WHERE q.seq = work.seq;
+        INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch, result,
+                                    error, started_at, request_hash, ambiguous, attention)
+        VALUES (work.seq, settled, work.attempts, work.lease_epoch + 1, work.attempt_epoch,
+                resolve.result, failure, work.started_at, work.request_hash, work.ambiguous,
+                flag);
+    END IF;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (resolve.operation_id, 'resolved', work.lease_epoch + 1, resolve.actor,
+            jsonb_build_object('verdict', verdict, 'to', settled, 'reason', reason,
+                'attempt_epoch', work.attempt_epoch, 'session_user', session_user));
+    RETURN 'resolved';
+END $$;
+COMMENT ON FUNCTION outbox.resolve(text, text, text, text, integer, jsonb)
+    IS 'A person settles an unknown operation: resolved, stale, too_early, not_unknown, not_found';
+
+CREATE FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
+DECLARE
+    known   bigint;
+    flagged outbox.outcome;
+BEGIN
+    SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = acknowledge.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    SELECT e.* INTO flagged FROM outbox.outcome e
+     WHERE e.seq = known AND e.attention IS NOT NULL FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'nothing_to_acknowledge';
+    END IF;
+    UPDATE outbox.outcome e SET attention = NULL WHERE e.seq = known;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (acknowledge.operation_id, 'acknowledged', flagged.lease_epoch, acknowledge.actor,
+            jsonb_build_object('attention', flagged.attention, 'reason', reason,
+                'session_user', session_user));
+    RETURN 'acknowledged';
+END $$;
+COMMENT ON FUNCTION outbox.acknowledge(text, text, text)
+    IS 'Clears the flag of a final operation: acknowledged, nothing_to_acknowledge, not_found';
+
+CREATE FUNCTION outbox.pause_tool(tool text, reason text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
+BEGIN
+    UPDATE outbox.tool t SET paused_at = coalesce(t.paused_at, now()), paused_reason = pause_tool.reason
+     WHERE t.tool = pause_tool.tool;
+    IF NOT FOUND THEN
+        PERFORM outbox.check_tool(pause_tool.tool);
+        RETURN 'not_found';  -- the catalogue is empty
+    END IF;
+    RETURN 'paused';
+END $$;
+COMMENT ON FUNCTION outbox.pause_tool(text, text) IS 'No new attempts of this tool anywhere; running ones and probes go on';
+
+CREATE FUNCTION outbox.resume_tool(tool text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
+BEGIN
+    UPDATE outbox.tool t SET paused_at = NULL, paused_reason = NULL WHERE t.tool = resume_tool.tool;
+    IF NOT FOUND THEN
+        PERFORM outbox.check_tool(resume_tool.tool);
+        RETURN 'not_found';  -- the catalogue is empty
+    END IF;
+    PERFORM outbox.wake(resume_tool.tool);
+    RETURN 'resumed';
+END $$;
+COMMENT ON FUNCTION outbox.resume_tool(text) IS 'Ends a pause';
