@@ -24,5 +24,11 @@ mount --bind /proc "$root/proc"
 mount --bind /dev "$root/dev"
 trap 'umount -l "$root/proc" "$root/dev"' EXIT
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
-chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CI=true \
+# This machine's way to its npm registry holds inside as well.
+npm=()
+if command -v npm >/dev/null; then
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+    npm=("npm_config_registry=$(npm config get registry)" npm_config_cafile=/etc/ssl/certs/ca-certificates.crt)
+fi
+chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 CI=true "${npm[@]}" \
     bash -c 'cd /src && "$@"' - "$@" </dev/null
