@@ -109,7 +109,7 @@ CREATE FUNCTION outbox.utf16_order(key text) RETURNS text
     SELECT CASE WHEN octet_length(key) = length(key) THEN key
            ELSE regexp_replace(
                     replace(key COLLATE "C", E'\U0010FFFF', E'\U0010FFFF\u0001'),
-                    '([\uE000-\uFFFF])', E'\U0010FFFF\\1', 'g') END
+                    E'([\\uE000-\\uFFFF])', E'\U0010FFFF\\1', 'g') END
 $$;
 COMMENT ON FUNCTION outbox.utf16_order(text) IS 'Sort key of an object key: order of UTF-16 code units under COLLATE "C"';
 

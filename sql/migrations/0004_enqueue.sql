@@ -91,7 +91,7 @@ CREATE FUNCTION outbox.check_request(
     traceparent text, labels jsonb) RETURNS void
     LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    control constant text := '[\u0001-\u001f\u007f-\u009f]';
+    control constant text := E'[\\u0001-\\u001f\\u007f-\\u009f]';
     detail  text;
     way_out text;
 BEGIN

@@ -1,0 +1,11 @@
+# The store, its lanes and plans: a second executable with a private Postgres of its own, because
+# some of these tests change the whole server's settings.
+add_executable(
+  store_pg_tests
+  store_lease_pg_test.cpp
+  ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
+target_link_libraries(store_pg_tests PRIVATE test_database outbox_pg Catch2::Catch2WithMain)
+
+add_test(NAME pg_store
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/pg_cluster.sh $<TARGET_FILE:store_pg_tests>)
+set_tests_properties(pg_store PROPERTIES LABELS pg TIMEOUT 900)
