@@ -67,6 +67,36 @@ story('killed while completing, after the commit: the record stands, nothing is 
   assert.deepEqual(await w.events('acked'), [], 'the clean path writes no event');
 });
 
+story('frozen until after the deadline, before the first byte: nothing is sent late', async (w) => {
+  await w.start({ failpoints: 'before_first_byte=delay:2400ms*1' });
+  await w.enqueue('late');
+  const row = await w.settled('late');
+  assert.deepEqual([row.status, row.attempts], ['succeeded', 1], 'not sent gives the attempt back');
+  assert.equal((await w.desk.posts('late')).length, 1);
+  const kinds = await w.events('late');
+  assert.ok(kinds.includes('retry') && !kinds.includes('unknown'), `${kinds}`);
+});
+
+story('frozen after the effect: the other daemon settles it, the late answer is evidence', async (w) => {
+  await w.desk.plan('frozen', { posts: ['hold'] });
+  const first = await w.start();
+  await w.enqueue('frozen');
+  await eventually('the ticket exists', async () => (await w.desk.tickets('frozen')).length === 1);
+  process.kill(first.pid, 'SIGSTOP');
+  await w.start();
+  const row = await w.settled('frozen');
+  assert.deepEqual([row.status, row.attempts, row.result], ['succeeded', 1, { id: 'T-1' }]);
+
+  await w.desk.release('frozen');
+  await sleep(300);
+  process.kill(first.pid, 'SIGCONT');
+  await eventually('its answer is evidence', async () => (await w.events('frozen')).includes('late_result'));
+  const after = await w.get('frozen');
+  assert.deepEqual([after.status, after.attempts, after.result, after.attention], ['succeeded', 1, { id: 'T-1' }, null]);
+  assert.equal((await w.desk.posts('frozen')).length, 1);
+  assert.ok(await first.metric('outboxd_fenced_writes_total') >= 1);
+});
+
 // Every failpoint there is, from the program's own list: crash there twice, start again without.
 story('a crash at every failpoint loses nothing and repeats nothing', async (w) => {
   await w.migrate();
