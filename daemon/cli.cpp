@@ -12,13 +12,33 @@
 #include "daemon/embedded_postgres.hpp"
 #include "daemon/text.hpp"
 #include "daemon/version.hpp"
+#include "outbox/pg/pg_error.hpp"
 #include "outbox/store.hpp"
 
 namespace outboxd {
 namespace {
 
-ExitCode code_of(const outbox::StoreError& error) {
-    return error.kind() == outbox::StoreError::Kind::unavailable ? kDatabaseUnreachable : kNo;
+// What the server refused: bad input is a mistake of usage, a missing schema has its own code,
+// everything else (OB404, OB422, …) is a "no".
+ExitCode code_of(const std::string& sqlstate) {
+    if (sqlstate == "OB400" || sqlstate == "OB413" || sqlstate.starts_with("22")) return kUsage;
+    // No schema, no table, no function: not migrated, or by a much older version.
+    if (sqlstate == "3F000" || sqlstate == "42P01" || sqlstate == "42883") return kSchemaMismatch;
+    return kNo;
+}
+
+ExitCode report(const outbox::StoreError& error, Console console) {
+    const auto* sql = dynamic_cast<const outbox::pg::SqlError*>(&error);
+    if (sql == nullptr || error.kind() == outbox::StoreError::Kind::unavailable) {
+        console.err << "outboxd: " << error.what() << '\n';
+        return error.kind() == outbox::StoreError::Kind::unavailable ? kDatabaseUnreachable : kNo;
+    }
+    const ExitCode code = code_of(sql->sqlstate());
+    console.err << fmt::format("outboxd: {} ({})\n", sql->message(), sql->sqlstate());
+    if (!sql->detail().empty()) console.err << "  detail: " << sql->detail() << '\n';
+    const std::string hint = code == kSchemaMismatch ? "run: outboxd migrate" : sql->hint();
+    if (!hint.empty()) console.err << "  hint: " << hint << '\n';
+    return code;
 }
 
 int run_command(Context& context) {
@@ -31,8 +51,7 @@ int run_command(Context& context) {
         context.console.err << "outboxd: " << error.what() << '\n';
         return kDatabaseUnreachable;
     } catch (const outbox::StoreError& error) {
-        context.console.err << "outboxd: " << error.what() << '\n';
-        return code_of(error);
+        return report(error, context.console);
     }
 }
 
@@ -119,7 +138,6 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_key_command(app, context);
     add_enqueue_command(app, context);
     add_reading_commands(app, context);
-    add_steering_commands(app, context);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ParseError& error) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <ostream>
@@ -6,6 +8,7 @@
 #include "daemon/arguments.hpp"
 #include "daemon/command.hpp"
 #include "outbox/operation_key.hpp"
+#include "outbox/pg/client.hpp"
 
 namespace outboxd {
 namespace {
@@ -17,8 +20,40 @@ struct KeyOptions {
     int occurrence = 1;
 };
 
+// The members that the file's dedup.fields name; all of them when it names none.
+outbox::Json deduplicated(const config::Config& config, const std::string& tool,
+                          const outbox::Json& arguments) {
+    for (const auto& known : config.tools) {
+        if (known.name != tool) continue;
+        if (known.dedup_fields.empty()) return arguments;
+        outbox::Json kept{outbox::Json::Object{}};
+        for (const auto& field : known.dedup_fields) {
+            const auto* value = arguments.find(field.value);
+            if (value == nullptr) {
+                throw CommandError(
+                    kUsage, fmt::format("{} is missing, and dedup.fields of {} names it", field.value, tool));
+            }
+            kept.set(field.value, *value);
+        }
+        return kept;
+    }
+    throw CommandError(kNo, fmt::format("no tool {} in {}", tool, config.file));
+}
+
 int print_key(Context& context, const KeyOptions& options) {
-    const auto arguments = read_arguments(options.arguments);
+    auto arguments = read_arguments(options.arguments);
+    // The variable alone does not count: the pure key must not depend on the environment.
+    if (!context.database.empty()) {
+        outbox::pg::Client client(context.database);
+        context.console.out << client.derive_id(
+                                   options.tool, outbox::to_text(arguments), options.run_id,
+                                   options.occurrence)
+                            << '\n';
+        return kDone;
+    }
+    if (!context.config_file.empty()) {
+        arguments = deduplicated(load_config(context, context.config_file), options.tool, arguments);
+    }
     const auto key =
         outbox::operation_key(options.tool, arguments, options.run_id, options.occurrence);
     if (key.error) throw CommandError(kUsage, key.error->message);

@@ -41,7 +41,6 @@ void add_config_commands(CLI::App& app, Context& context);
 void add_key_command(CLI::App& app, Context& context);
 void add_enqueue_command(CLI::App& app, Context& context);
 void add_reading_commands(CLI::App& app, Context& context);
-void add_steering_commands(CLI::App& app, Context& context);
 
 // Options that several commands share.
 void add_database_option(CLI::App& command, Context& context);

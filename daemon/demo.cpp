@@ -36,7 +36,7 @@ bool tell(const Story& story, DemoWorld& world, Console console, Table& table) {
 
 int tell_all(Console console) {
     const auto begin = std::chrono::steady_clock::now();
-    console.out << "A private Postgres (fsync on), a ticket service, daemons: starting …" << std::endl;
+    console.out << "A private Postgres (fsync on), a ticket service, daemons: starting" << std::endl;
     DemoWorld world(console);
     world.start_desk();
     Table table({"story", "expected", "counted", "verdict"});

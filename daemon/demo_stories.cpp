@@ -38,9 +38,8 @@ std::string enqueue(DemoWorld& world, const std::string& run, const std::string&
 
 std::string naive(DemoWorld& world) {
     const std::string title = "disk full (naive)";
-    world.set_desk("lose_answer");
+    world.set_desk("drop_after", title);
     const bool first = world.post_ticket(title);
-    world.set_desk("normal");
     world.say("worker: POST /tickets → no answer; the service had it all the same");
     const bool second = world.post_ticket(title);
     world.say("planner: no answer, so once more → 201");
@@ -50,10 +49,12 @@ std::string naive(DemoWorld& world) {
 
 std::string killed(DemoWorld& world) {
     const std::string title = "disk full (worker killed)";
-    world.start_daemon("after_effect_before_complete=pause:/nonexistent");
+    world.start_daemon();
+    world.set_desk("hold_after", title);
     const std::string id = enqueue(world, "run-killed", title);
     world.wait_until([&] { return world.tickets(title) == 1; }, "the ticket");
     world.kill_daemon();
+    world.release_desk();
     world.say("the ticket exists, nothing is recorded: kill -9 to the worker");
     world.start_daemon();
     world.say("a second daemon starts; the dead one's lease has to run out first");
@@ -97,12 +98,11 @@ std::string not_sent(DemoWorld& world) {
 
 std::string refused(DemoWorld& world) {
     const std::string title = "disk full (refused)";
-    world.set_desk("refuse");
+    world.set_desk("refuse", title);
     const std::string id = enqueue(world, "run-refused", title);
     const auto failed = world.wait_for(id, "failed");
     world.say(fmt::format("422: failed, no effect, {}", member_text(failed, "error")));
     if (world.tickets(title) != 0) throw StoryError("a refused request left a ticket");
-    world.set_desk("normal");
     const auto row = receipt(world.planner(step("run-refused", title, ", retry_failed => true")));
     world.say(fmt::format("planner, with retry_failed → replayed={}, {}",
                           member_text(row, "replayed"), member_text(row, "status")));

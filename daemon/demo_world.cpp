@@ -12,8 +12,11 @@
 #include <fstream>
 #include <iterator>
 #include <ostream>
-#include <sstream>
-#include <thread>
+
+#include "daemon/demo_config.hpp"
+#include "daemon/output.hpp"
+#include "daemon/pause.hpp"
+#include "tools/encoding.hpp"
 
 namespace outboxd {
 namespace {
@@ -61,6 +64,10 @@ std::string sql_text(std::string_view value) {  // a literal of SQL
     return out += '\'';
 }
 
+outbox::Json parsed(const std::string& text) {
+    return outbox::parse_json(text).value.value_or(outbox::Json());
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -94,6 +101,55 @@ DemoWorld::DemoWorld(Console console)
     planner("CREATE TABLE planner_step (run text, step text, PRIMARY KEY (run, step));");
 }
 
+void DemoWorld::start_desk() {
+    if (desk_port_ == 0) desk_port_ = free_port();
+    desk_ = std::make_unique<Process>(ProcessOptions{
+        .argv = {self_, "ticket-desk", "--port", std::to_string(desk_port_)},
+        .env = {},
+        .output = (folder_.path() / "ticket-desk.log").string(),
+        .user = std::nullopt,
+        .death_signal = SIGKILL,
+    });
+    const auto answers = [&] {
+        if (desk_->poll()) {
+            throw std::runtime_error(
+                "the ticket service ended: " + read_file(folder_.path() / "ticket-desk.log"));
+        }
+        return http(desk_port_, "GET", "/count", "", 1s).has_value();
+    };
+    wait_until(answers, "the ticket service");
+}
+
+void DemoWorld::stop_desk() {
+    desk_->stop(SIGTERM, 2s);
+    desk_.reset();
+}
+
+void DemoWorld::set_desk(std::string_view behaviour, const std::string& title) {
+    outbox::Json rule;
+    rule.set("behaviour", behaviour);
+    rule.set("title", title);
+    rule.set("next", 1);
+    const auto answer = http(desk_port_, "POST", "/mode", outbox::to_text(rule), 2s);
+    if (!answer || answer->status != 200) throw std::runtime_error("the ticket service is deaf");
+}
+
+void DemoWorld::release_desk() { http(desk_port_, "POST", "/release", "", 2s); }
+
+int DemoWorld::tickets(const std::string& title) {
+    const auto target = "/count?title=" + tools::percent_encode(title);
+    const auto answer = http(desk_port_, "GET", target, "", 2s);
+    if (!answer) throw std::runtime_error("the ticket service does not answer");
+    return std::stoi(member_text(parsed(answer->body), "count"));
+}
+
+bool DemoWorld::post_ticket(const std::string& title) {
+    outbox::Json ticket;
+    ticket.set("title", title);
+    const auto answer = http(desk_port_, "POST", "/tickets", outbox::to_text(ticket), 2s);
+    return answer && answer->status == 201;
+}
+
 void DemoWorld::say(std::string_view line) { console_.out << "  " << line << std::endl; }
 
 void DemoWorld::wait_until(const std::function<bool()>& done, std::string_view what) {
@@ -103,7 +159,7 @@ void DemoWorld::wait_until(const std::function<bool()>& done, std::string_view w
         if (std::chrono::steady_clock::now() > end) {
             throw std::runtime_error(fmt::format("waited 20 s for {}", what));
         }
-        std::this_thread::sleep_for(20ms);
+        pause_for(20ms);
     }
 }
 
@@ -153,17 +209,15 @@ std::string DemoWorld::planner(const std::string& sql) {
 }
 
 outbox::Json DemoWorld::get(const std::string& operation_id) {
-    const std::string row = planner(
-        "SELECT row_to_json(g) FROM outbox.get(" + sql_text(operation_id) + ") g;");
-    return outbox::parse_json(row).value.value_or(outbox::Json());
+    return parsed(planner(
+        "SELECT row_to_json(g) FROM outbox.get(" + sql_text(operation_id) + ") g;"));
 }
 
 outbox::Json DemoWorld::wait_for(const std::string& operation_id, std::string_view status) {
     outbox::Json row;
     const auto reached = [&] {
         row = get(operation_id);
-        const auto* now = row.find("status");
-        return now != nullptr && now->as_string() != nullptr && *now->as_string() == status;
+        return member_text(row, "status") == status;
     };
     wait_until(reached, fmt::format("operation {} to be {}", operation_id, status));
     return row;
@@ -175,18 +229,18 @@ bool DemoWorld::happened(const std::string& operation_id, std::string_view event
     return planner(sql) != "0";
 }
 
-void DemoWorld::start_daemon(const std::string& failpoints) {
+void DemoWorld::start_daemon() {
     const int port = free_port();
-    const std::string config = write_config(port);
-    ProcessOptions options{
+    const std::string config =
+        (folder_.path() / fmt::format("daemon-{}.yaml", ++started_)).string();
+    std::ofstream(config) << demo_config(port, desk_port_);
+    daemons_.push_back(std::make_unique<Process>(ProcessOptions{
         .argv = {self_, "run", "-c", config},
         .env = {{"OUTBOXD_DATABASE", postgres_.dsn()}},
         .output = config + ".log",
         .user = std::nullopt,
         .death_signal = SIGKILL,
-    };
-    if (!failpoints.empty()) options.env.emplace_back("OUTBOXD_FAILPOINTS", failpoints);
-    daemons_.push_back(std::make_unique<Process>(options));
+    }));
     const auto ready = [&] {
         if (daemons_.back()->poll()) {
             throw std::runtime_error("the daemon ended at its start: " + read_file(config + ".log"));

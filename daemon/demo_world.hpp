@@ -47,15 +47,16 @@ class DemoWorld {
 
     void start_desk();
     void stop_desk();
-    // The service's answers to POST /tickets: normal, or one of its tricks (ticket_desk.hpp).
-    void set_desk(std::string_view behaviour);
+    // How the service misbehaves at the next POST of that title (ticket_desk.hpp).
+    void set_desk(std::string_view behaviour, const std::string& title);
+    void release_desk();  // ends hold_after
     // Asks the service itself how many tickets of that title there are.
     [[nodiscard]] int tickets(const std::string& title);
     // What a worker without an outbox does: one POST; false when no answer came.
     bool post_ticket(const std::string& title);
 
     // Starts `outboxd run` and waits until it is ready.
-    void start_daemon(const std::string& failpoints = "");
+    void start_daemon();
     void kill_daemon();  // SIGKILL to the latest one
     void stop_daemons();
 
@@ -69,11 +70,8 @@ class DemoWorld {
 
     void wait_until(const std::function<bool()>& done, std::string_view what);
     void say(std::string_view line);
-    [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
   private:
-    std::string write_config(int admin_port);
-    std::string output_of(const std::filesystem::path& file);
     std::optional<tools::HttpResponse> http(
         int port,
         std::string method,

@@ -13,8 +13,9 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <thread>
 #include <vector>
+
+#include "daemon/pause.hpp"
 
 namespace outboxd {
 namespace {
@@ -227,7 +228,7 @@ void EmbeddedPostgres::wait_for_predecessor() {
                 "use another data_dir",
                 data_dir_.string(), lines[0]));
         }
-        std::this_thread::sleep_for(20ms);
+        pause_for(20ms);
     }
 }
 
@@ -257,7 +258,7 @@ void EmbeddedPostgres::wait_ready() {
             state_of(lines) == "ready") {
             return;
         }
-        std::this_thread::sleep_for(10ms);
+        pause_for(10ms);
     }
     throw EmbeddedPostgresError(fmt::format("Postgres is not ready after 60 s; see {}", log_file_));
 }

@@ -1,10 +1,18 @@
 #include "daemon/output.hpp"
 
 #include <ostream>
+#include <stdexcept>
+#include <utility>
 
 #include "daemon/table.hpp"
 
 namespace outboxd {
+
+outbox::Json row_of(const std::string& text) {
+    auto parsed = outbox::parse_json(text);
+    if (!parsed.value) throw std::logic_error("the database sent no JSON: " + parsed.error);
+    return std::move(*parsed.value);
+}
 
 std::string cell_text(const outbox::Json* value) {
     if (value == nullptr || value->is_null()) return "";

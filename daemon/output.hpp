@@ -11,6 +11,7 @@
 namespace outboxd {
 
 // Rows come from the database as JSON objects whose members are the columns, in order.
+[[nodiscard]] outbox::Json row_of(const std::string& text);
 
 // One row: a JSON document, or "name  value" lines without the empty ones.
 void print_row(const Context& context, const outbox::Json& row);

@@ -13,7 +13,8 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
-#include <thread>
+
+#include "daemon/pause.hpp"
 
 extern char** environ;
 
@@ -188,7 +189,7 @@ Exit Process::wait() {
 std::optional<Exit> Process::wait_for(std::chrono::milliseconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!poll() && std::chrono::steady_clock::now() < end) {
-        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        pause_for(std::chrono::milliseconds{5});
     }
     return exit_;
 }

@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "config/units.hpp"
+#include "daemon/command.hpp"
+#include "daemon/output.hpp"
+#include "daemon/text.hpp"
+#include "outbox/operation.hpp"
+#include "outbox/pg/client.hpp"
+
+namespace outboxd {
+namespace {
+
+struct ListOptions {
+    outbox::pg::ListFilter filter;
+    std::string older_than;
+};
+
+std::vector<outbox::Json> rows_of(const std::vector<std::string>& texts) {
+    std::vector<outbox::Json> rows;
+    for (const auto& text : texts) rows.push_back(row_of(text));
+    return rows;
+}
+
+int not_found(const Context& context, const std::string& id) {
+    context.console.err << "outboxd: no operation " << printable(id) << '\n';
+    return kNo;
+}
+
+int get(Context& context, const std::string& id) {
+    outbox::pg::Client client(database_of(context));
+    const auto row = client.get(id);
+    if (!row) return not_found(context, id);
+    print_row(context, row_of(*row));
+    return kDone;
+}
+
+int events(Context& context, const std::string& id) {
+    outbox::pg::Client client(database_of(context));
+    const auto rows = rows_of(client.events(id));
+    // The clean path writes no event: an operation without any is nothing unusual.
+    if (rows.empty() && !client.get(id)) return not_found(context, id);
+    print_rows(context, rows, {"at", "kind", "epoch", "actor", "detail"});
+    return kDone;
+}
+
+int list(Context& context, ListOptions& options) {
+    for (const auto& status : options.filter.statuses) {
+        if (outbox::parse_status(status)) continue;
+        throw CommandError(
+            kUsage, "--status is one of pending, scheduled, attempting, unknown, succeeded, failed, "
+                    "cancelled");
+    }
+    if (!options.older_than.empty()) {
+        options.filter.older_than = config::parse_duration(options.older_than);
+        if (!options.filter.older_than) {
+            throw CommandError(kUsage, "--older-than takes a duration with its unit, such as 15m");
+        }
+    }
+    outbox::pg::Client client(database_of(context));
+    const auto rows = rows_of(client.list(options.filter));
+    print_rows(
+        context, rows, {"operation_id", "tool", "status", "attempts", "attention", "created_at"});
+    return kDone;
+}
+
+void add_shared_options(CLI::App& command, Context& context) {
+    add_config_option(command, context);
+    add_database_option(command, context);
+    add_json_option(command, context);
+}
+
+}  // namespace
+
+void add_reading_commands(CLI::App& app, Context& context) {
+    auto* get_command = app.add_subcommand("get", "What became of an operation");
+    auto get_id = std::make_shared<std::string>();
+    get_command->add_option("id", *get_id, "Operation id")->required()->type_name("ID");
+    add_shared_options(*get_command, context);
+    get_command->footer("Example:\n  outboxd get op-12345 --json");
+    get_command->callback([&context, get_id] {
+        context.command = [&context, get_id] { return get(context, *get_id); };
+    });
+
+    auto* events_command = app.add_subcommand("events", "What went otherwise than usual");
+    auto events_id = std::make_shared<std::string>();
+    events_command->add_option("id", *events_id, "Operation id")->required()->type_name("ID");
+    add_shared_options(*events_command, context);
+    events_command->footer("Example:\n  outboxd events op-12345");
+    events_command->callback([&context, events_id] {
+        context.command = [&context, events_id] { return events(context, *events_id); };
+    });
+
+    auto* list_command = app.add_subcommand("list", "Operations, newest first");
+    auto options = std::make_shared<ListOptions>();
+    auto& filter = options->filter;
+    list_command->add_option("--status", filter.statuses, "Only these; may be repeated")
+        ->type_name("S")
+        ->allow_extra_args(false);
+    list_command->add_option("--tool", filter.tool, "Only this tool")->type_name("T");
+    list_command->add_option("--older-than", options->older_than, "Created longer ago than this")
+        ->type_name("D");
+    list_command->add_flag("--attention", filter.attention, "Only what waits for a person");
+    list_command->add_option("--limit", filter.limit, "At most so many (100)")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
+    add_shared_options(*list_command, context);
+    list_command->footer("Example:\n  outboxd list --status unknown --older-than 15m");
+    list_command->callback([&context, options] {
+        context.command = [&context, options] { return list(context, *options); };
+    });
+}
+
+}  // namespace outboxd
