@@ -32,4 +32,7 @@ namespace outbox {
     double random
 );
 
+// An unknown operation of a tool that only a person can answer for: nobody is asked.
+[[nodiscard]] Transition decide_manual(const ClaimedProbe& claim);
+
 }  // namespace outbox

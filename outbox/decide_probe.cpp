@@ -185,4 +185,20 @@ Transition decide_probe(
     );
 }
 
+Transition decide_manual(const ClaimedProbe& claim) {
+    Transition next;
+    next.writer = Transition::Writer::probe;
+    next.seq = claim.intent.seq;
+    next.id = claim.intent.id;
+    next.tool = claim.intent.tool;
+    next.epoch = claim.epoch;
+    next.to = Status::unknown;
+    next.attention = AttentionReason::manual;
+    next.probe = ProbeMemory{claim.probes, claim.absent_count, claim.last_absent_at};
+    Json detail;
+    detail.set("reason", to_string(AttentionReason::manual));
+    next.events.push_back({EventKind::attention, std::move(detail)});
+    return next;
+}
+
 }  // namespace outbox

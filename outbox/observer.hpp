@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <string_view>
 
 #include "outbox/outcome.hpp"
@@ -30,5 +31,11 @@ class Observer {
     virtual void database_error(StoreError::Kind kind) = 0;
     virtual void database_up(bool up) = 0;
 };
+
+// Counts what a loop tolerated and tries again; anything but a StoreError is a fault of ours.
+inline void count_error(Observer& observer, const std::exception& error) {
+    const auto* store_error = dynamic_cast<const StoreError*>(&error);
+    observer.database_error(store_error != nullptr ? store_error->kind() : StoreError::Kind::bug);
+}
 
 }  // namespace outbox

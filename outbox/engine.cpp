@@ -1,0 +1,203 @@
+#include "outbox/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace outbox {
+namespace {
+
+// The contract: a daemon judges others by their heartbeats only when its own connection was
+// healthy for as long as it takes to be stale.
+constexpr std::chrono::seconds kHealthyToJudge{15};
+
+}  // namespace
+
+Engine::Engine(
+    asio::any_io_executor executor,
+    Store& store,
+    const Toolset& tools,
+    Observer& observer,
+    Log& log,
+    Failpoints& failpoints,
+    EngineSettings settings
+)
+    : store_(store),
+      tools_(tools),
+      log_(log),
+      settings_(std::move(settings)),
+      keys_(store, settings_.key_namespace),
+      completer_(executor, store, observer, log, failpoints, {}),
+      executor_(executor, completer_, keys_, observer, log, failpoints, random_,
+                [this](const auto& name, const auto& what) { escaped(name, what); }),
+      leaser_(executor, store, tools, executor_, observer, log, failpoints, random_,
+              {.worker = settings_.worker.id,
+               .concurrency = settings_.concurrency,
+               .margin = settings_.margin,
+               .poll_busy = settings_.poll_busy,
+               .poll_idle = settings_.poll_idle}),
+      reconciler_(executor, store, tools, completer_, keys_, observer, log, failpoints, random_,
+                  {.worker = settings_.worker.id,
+                   .concurrency = settings_.probe_concurrency,
+                   .margin = settings_.margin,
+                   .poll = settings_.poll_idle},
+                  [this](const auto& name, const auto& what) { escaped(name, what); }),
+      maintainer_(executor, store, observer, log, failpoints, random_,
+                  {.poll = settings_.maintain_poll}),
+      heartbeat_(executor, store, observer, log, settings_.worker, {.period = settings_.heartbeat}),
+      leasing_(executor, [this](const auto& name, const auto& what) { escaped(name, what); }),
+      claiming_(executor, [this](const auto& name, const auto& what) { escaped(name, what); }),
+      recording_(executor, [this](const auto& name, const auto& what) { escaped(name, what); }),
+      supporting_(executor, [this](const auto& name, const auto& what) { escaped(name, what); }),
+      stop_(executor) {
+    executor_.on_written = [this](const Transition& t) { written(t); };
+    reconciler_.on_written = [this](const Transition& t) { written(t); };
+    maintainer_.may_judge = [this] { return heartbeat_.healthy_for(kHealthyToJudge); };
+    maintainer_.on_progress = [this](const MaintenanceReport& report) { progressed(report); };
+}
+
+asio::awaitable<void> Engine::run() {
+    auto starting = start();
+    if (!co_await std::move(starting)) co_return;
+    recording_.spawn("completer", completer_.run());
+    supporting_.spawn("heartbeat", heartbeat_.run());
+    supporting_.spawn("maintainer", maintainer_.run());
+    claiming_.spawn("reconciler", reconciler_.run());
+    leasing_.spawn("leaser", leaser_.run());
+    started_ = true;
+
+    while (!stopping_) co_await stop_.wait();
+    log_.info("stopping: no new attempts", {{"in_flight", std::to_string(attempts_in_flight())}});
+    auto draining = drain();
+    co_await std::move(draining);
+    auto flushing = flush();
+    co_await std::move(flushing);
+    maintainer_.stop();
+    heartbeat_.stop();
+    co_await supporting_.join(settings_.flush_timeout);
+    auto retiring = retire();
+    co_await std::move(retiring);
+    log_.info("stopped");
+}
+
+void Engine::stop() {
+    if (stopping_) {
+        aborting_ = true;
+        executor_.interrupt_join();
+        reconciler_.interrupt_join();
+    }
+    stopping_ = true;
+    stop_.ring();
+}
+
+Engine::Health Engine::health() const {
+    return {
+        .started = started_,
+        .database = heartbeat_.healthy(),
+        .loops = !failed_,
+        .stopping = stopping_,
+    };
+}
+
+bool Engine::idle() const {
+    return executor_.in_flight().empty() && reconciler_.in_flight() == 0 && recording_.size() == 0 &&
+           leasing_.size() == 0 && claiming_.size() == 0 && supporting_.size() == 0;
+}
+
+// The worker's row and the catalogue come before the first lease; without a database this waits.
+asio::awaitable<bool> Engine::start() {
+    Backoff backoff;
+    while (!stopping_) {
+        auto publishing = publish();
+        bool ready = co_await std::move(publishing);
+        if (ready) {
+            auto beating = heartbeat_.beat();
+            ready = co_await std::move(beating);
+        }
+        if (ready) co_return true;
+        co_await stop_.wait(backoff.next());
+    }
+    co_return false;
+}
+
+asio::awaitable<bool> Engine::publish() {
+    std::vector<ToolPolicy> policies;
+    for (const auto& [name, entry] : tools_.all()) policies.push_back(entry.policy);
+    try {
+        auto publishing = store_.publish_tools(settings_.worker.id, std::move(policies));
+        co_await std::move(publishing);
+    } catch (const StoreError& error) {
+        log_.warn("could not publish the tools, trying again", {{"error", error.what()}});
+        co_return false;
+    }
+    co_return true;
+}
+
+asio::awaitable<void> Engine::drain() {
+    // What is leased from here on goes back unsent.
+    executor_.drain();
+    leaser_.stop();
+    reconciler_.stop();
+    co_await leasing_.join();
+    co_await claiming_.join();
+
+    const auto limit = aborting_ ? std::chrono::milliseconds(0) : settings_.drain_timeout;
+    const bool ended = co_await executor_.join(limit);
+    if (!ended) {
+        log_.warn(
+            "cutting attempts that did not end in time",
+            {{"in_flight", std::to_string(attempts_in_flight())}}
+        );
+        executor_.cut();
+        co_await executor_.join(settings_.cut_grace);
+    }
+    auto stopping = stop_probes();
+    co_await std::move(stopping);
+}
+
+// A probe has no effect, so nothing is lost by cutting it: its claim ends by itself.
+asio::awaitable<void> Engine::stop_probes() {
+    reconciler_.cut();
+    co_await reconciler_.join(settings_.cut_grace);
+}
+
+asio::awaitable<void> Engine::flush() {
+    completer_.stop();
+    const auto limit = aborting_ ? settings_.flush_timeout / 5 : settings_.flush_timeout;
+    const bool flushed = co_await recording_.join(limit);
+    if (flushed) co_return;
+    completer_.abandon();
+    co_await recording_.join();
+}
+
+asio::awaitable<void> Engine::retire() {
+    try {
+        auto retiring = store_.retire(settings_.worker.id);
+        co_await std::move(retiring);
+    } catch (const StoreError& error) {
+        log_.warn("could not sign off, others will notice", {{"error", error.what()}});
+    }
+}
+
+// Wakes whoever has to look at the operation next.
+void Engine::written(const Transition& transition) {
+    if (!transition.due_in) return;
+    if (transition.to == Status::scheduled) maintainer_.expect(*transition.due_in);
+    if (transition.to == Status::unknown) reconciler_.expect(*transition.due_in);
+}
+
+void Engine::progressed(const MaintenanceReport& report) {
+    if (report.promoted > 0) leaser_.wake();
+    if (report.lease_expired > 0) {
+        reconciler_.wake();
+        maintainer_.expect(std::chrono::nanoseconds::zero());  // reads were scheduled, due now
+    }
+}
+
+void Engine::escaped(const std::string& name, const std::string& what) {
+    log_.error("a loop ended on a fault, stopping", {{"loop", name}, {"error", what}});
+    failed_ = true;
+    if (!stopping_) stop();
+}
+
+}  // namespace outbox

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <string>
+
+#include "outbox/completer.hpp"
+#include "outbox/executor.hpp"
+#include "outbox/failpoint.hpp"
+#include "outbox/heartbeat.hpp"
+#include "outbox/leaser.hpp"
+#include "outbox/log.hpp"
+#include "outbox/maintainer.hpp"
+#include "outbox/observer.hpp"
+#include "outbox/provider_keys.hpp"
+#include "outbox/random.hpp"
+#include "outbox/reconciler.hpp"
+#include "outbox/store.hpp"
+#include "outbox/task_group.hpp"
+#include "outbox/tool.hpp"
+
+namespace outbox {
+
+struct EngineSettings {
+    WorkerInfo worker;
+    std::string key_namespace = "default";
+    int concurrency = 256;
+    int probe_concurrency = 64;
+    std::chrono::milliseconds margin{10'000};
+    std::chrono::milliseconds poll_busy{5};
+    std::chrono::milliseconds poll_idle{1'000};
+    std::chrono::milliseconds maintain_poll{500};
+    std::chrono::milliseconds drain_timeout{30'000};
+    std::chrono::milliseconds cut_grace{2'000};     // for the answers of what was cut
+    std::chrono::milliseconds flush_timeout{5'000}; // for the last outcomes, at least
+    std::chrono::milliseconds heartbeat{3'000};
+};
+
+// All loops of one outbox: owns them, starts them, stops them in order. Runs on the io thread.
+// Store, tools, observer, log and failpoints belong to the application and outlive it. It is
+// destroyed when the io context runs no more, and before that is destroyed.
+class Engine {
+  public:
+    Engine(
+        asio::any_io_executor executor,
+        Store& store,
+        const Toolset& tools,
+        Observer& observer,
+        Log& log,
+        Failpoints& failpoints,
+        EngineSettings settings
+    );
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    // Publishes the tools, runs the loops, and returns when stop() was called and all is recorded.
+    asio::awaitable<void> run();
+
+    // First: stop leasing, give back what was not dispatched, let attempts end (drain_timeout).
+    // Second: do not wait for them. May be called at any time, also before run().
+    void stop();
+
+    // From the listener: this daemon was woken.
+    void wake() { leaser_.wake(); }
+    [[nodiscard]] std::chrono::nanoseconds idle_for() const { return leaser_.idle_for(); }
+
+    struct Health {
+        bool started = false;   // the tools are published, the loops run
+        bool database = false;  // the last heartbeat was written not long ago
+        bool loops = true;      // no loop ended on a fault
+        bool stopping = false;
+    };
+    [[nodiscard]] Health health() const;
+    // A loop ended on a fault: the process should end with an error.
+    [[nodiscard]] bool failed() const { return failed_; }
+    // No coroutine of ours is left. When run() returned and this is false, a tool did not react to
+    // being cut: the process should exit without waiting for it.
+    [[nodiscard]] bool idle() const;
+    [[nodiscard]] int attempts_in_flight() const { return leaser_.in_flight(); }
+    [[nodiscard]] std::size_t probes_in_flight() const { return reconciler_.in_flight(); }
+    [[nodiscard]] std::size_t outcomes_queued() const { return completer_.queued(); }
+
+  private:
+    asio::awaitable<bool> start();
+    asio::awaitable<bool> publish();
+    asio::awaitable<void> drain();
+    asio::awaitable<void> flush();
+    asio::awaitable<void> retire();
+    asio::awaitable<void> stop_probes();
+    void written(const Transition& transition);
+    void progressed(const MaintenanceReport& report);
+    void escaped(const std::string& name, const std::string& what);
+
+    Store& store_;
+    const Toolset& tools_;
+    Log& log_;
+    EngineSettings settings_;
+    Random random_;
+    ProviderKeys keys_;
+    Completer completer_;
+    Executor executor_;
+    Leaser leaser_;
+    Reconciler reconciler_;
+    Maintainer maintainer_;
+    Heartbeat heartbeat_;
+    TaskGroup leasing_;     // ends first
+    TaskGroup claiming_;
+    TaskGroup recording_;   // ends when everything is recorded
+    TaskGroup supporting_;  // maintenance and heartbeat, to the end
+    Bell stop_;
+    bool started_ = false;
+    bool stopping_ = false;
+    bool aborting_ = false;
+    bool failed_ = false;
+};
+
+}  // namespace outbox

@@ -1,0 +1,167 @@
+#include "outbox/executor.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <string>
+#include <utility>
+
+#include "outbox/decide.hpp"
+
+namespace outbox {
+namespace {
+
+RetryLater not_sent(std::string code, std::string message) {
+    RetryLater later;
+    later.error = {std::move(code), std::move(message)};
+    later.counts = false;
+    return later;
+}
+
+Unknown lost(const std::string& what) {
+    return {.cause = Cause::other, .error = {"tool_failed", what}};
+}
+
+Deadline deadline_of(const Dispatch& dispatch) {
+    return {dispatch.leased_at + dispatch.entry->policy.timeout};
+}
+
+}  // namespace
+
+Executor::Executor(
+    asio::any_io_executor executor,
+    Completer& completer,
+    ProviderKeys& keys,
+    Observer& observer,
+    Log& log,
+    Failpoints& failpoints,
+    Random& random,
+    TaskGroup::OnEscape on_escape
+)
+    : executor_(executor),
+      completer_(completer),
+      keys_(keys),
+      observer_(observer),
+      log_(log),
+      failpoints_(failpoints),
+      random_(random),
+      attempts_(executor, std::move(on_escape)) {}
+
+void Executor::start(Dispatch dispatch) {
+    in_flight_.insert(dispatch.attempt.intent.seq);
+    attempts_.spawn("attempt", run(std::move(dispatch)));
+}
+
+void Executor::cut() {
+    draining_ = true;
+    cut_ = true;
+    for (auto& call : calls_) call.emit(asio::cancellation_type::terminal);
+}
+
+std::vector<Seq> Executor::in_flight() const { return {in_flight_.begin(), in_flight_.end()}; }
+
+asio::awaitable<void> Executor::run(Dispatch dispatch) {
+    const auto seq = dispatch.attempt.intent.seq;
+    auto attempting = attempt(dispatch);
+    auto next = co_await std::move(attempting);
+    dispatch.tool_slot.give_back();
+    auto writing = completer_.write(next);
+    const auto fate = co_await std::move(writing);
+    in_flight_.erase(seq);
+    if (fate == Fate::applied && on_written) on_written(next);
+}
+
+asio::awaitable<Transition> Executor::attempt(Dispatch& dispatch) {
+    const auto& leased = dispatch.attempt;
+    if (draining_) co_return decide_release(leased);
+
+    const auto begun = BootClock::now();
+    // Empty for a later attempt: it waited by decision.
+    const auto waited = leased.eligible_since ? leased.leased_at - *leased.eligible_since
+                                              : DbTime::duration::zero();
+    if (leased.eligible_since) observer_.attempt_started(leased.intent.tool, waited);
+    auto performing = perform(dispatch);
+    const auto outcome = co_await std::move(performing);
+    observer_.attempt_ended(leased.intent.tool, outcome, BootClock::now() - begun);
+
+    const auto elapsed = std::chrono::duration_cast<DbTime::duration>(
+        BootClock::now() - dispatch.leased_at
+    );
+    auto next = decide_attempt(
+        leased, outcome, dispatch.entry->policy, leased.leased_at + elapsed, random_.uniform()
+    );
+    if (next.cause) observer_.became_unknown(leased.intent.tool, *next.cause);
+    report(leased, outcome, next);
+    co_return next;
+}
+
+// What throws before the tool is called had no effect; after that it may have had one.
+asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
+    const auto& leased = dispatch.attempt;
+    bool called = false;
+    Outcome outcome;
+    try {
+        co_await failpoints_.hit(FailpointId::after_lease_before_dispatch);
+        auto deriving = keys_.key(leased.intent.id, dispatch.entry->policy, leased.request_hash);
+        auto key = co_await std::move(deriving);
+        if (deadline_of(dispatch).passed() || cut_) {
+            co_return not_sent("not_sent_deadline", "The time was up before anything was sent.");
+        }
+        called = true;
+        auto calling = call_tool(dispatch, std::move(key));
+        outcome = co_await std::move(calling);
+        co_await failpoints_.hit(FailpointId::after_effect_before_complete);
+    } catch (const std::exception& error) {
+        if (called) {
+            outcome = lost(error.what());
+        } else {
+            outcome = not_sent("not_sent_internal", error.what());
+        }
+    }
+    co_return outcome;
+}
+
+asio::awaitable<Outcome> Executor::call_tool(const Dispatch& dispatch, std::string key) {
+    ToolCall call{
+        .intent = dispatch.attempt.intent,
+        .provider_key = std::move(key),
+        .attempt = dispatch.attempt.attempts,
+        .first_sent_at = dispatch.attempt.first_attempt_at,
+    };
+    // A coroutine of its own, so that cutting it leaves this one able to record its end.
+    const auto signal = calls_.emplace(calls_.end());
+    auto calling = dispatch.entry->tool->execute(std::move(call), deadline_of(dispatch));
+    auto token = asio::bind_cancellation_slot(signal->slot(), asio::use_awaitable);
+    Outcome outcome;
+    try {
+        auto spawned = asio::co_spawn(executor_, std::move(calling), token);
+        outcome = co_await std::move(spawned);
+    } catch (const std::exception& error) {
+        outcome = lost(error.what());
+    }
+    calls_.erase(signal);
+    co_return outcome;
+}
+
+void Executor::report(
+    const LeasedAttempt& attempt, const Outcome& outcome, const Transition& next
+) {
+    const bool clean = next.to == Status::succeeded && next.events.empty();
+    const auto level = clean                                          ? LogLevel::debug
+                       : next.to == Status::unknown || next.attention ? LogLevel::warn
+                                                                      : LogLevel::info;
+    log_.write(
+        level,
+        "attempt ended",
+        {{"operation_id", attempt.intent.id.value},
+         {"tool", attempt.intent.tool},
+         {"attempt", std::to_string(attempt.attempts)},
+         {"epoch", std::to_string(attempt.epoch.value)},
+         {"outcome", std::string(outcome_name(outcome))},
+         {"status", std::string(to_string(next.to))},
+         {"code", next.error ? next.error->code : ""},
+         {"error", next.error ? next.error->message : ""}}
+    );
+}
+
+}  // namespace outbox

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <functional>
+#include <list>
+#include <unordered_set>
+#include <vector>
+
+#include "outbox/clock.hpp"
+#include "outbox/completer.hpp"
+#include "outbox/failpoint.hpp"
+#include "outbox/log.hpp"
+#include "outbox/observer.hpp"
+#include "outbox/operation.hpp"
+#include "outbox/provider_keys.hpp"
+#include "outbox/random.hpp"
+#include "outbox/slots.hpp"
+#include "outbox/task_group.hpp"
+#include "outbox/tool.hpp"
+
+namespace outbox {
+
+// What the executor starts: the lease, its tool, and the slots it holds.
+struct Dispatch {
+    LeasedAttempt attempt;
+    const ToolEntry* entry;    // the configuration it began with
+    BootClock::time_point leased_at;  // taken before the lease statement was sent
+    Slots::Slot worker_slot;   // until its end is recorded
+    Slots::Slot tool_slot;     // until the call is over
+};
+
+// One coroutine per attempt: provider key, tool call, decision, record. Runs on the io thread.
+// drain() lets what has not been dispatched go back unsent; cut() cancels the calls under way, and
+// what they answer then (or, failing that, unknown) is recorded like any other end.
+class Executor {
+  public:
+    Executor(
+        asio::any_io_executor executor,
+        Completer& completer,
+        ProviderKeys& keys,
+        Observer& observer,
+        Log& log,
+        Failpoints& failpoints,
+        Random& random,
+        TaskGroup::OnEscape on_escape
+    );
+
+    // Called with each transition once it is written: what comes due, and when.
+    std::function<void(const Transition&)> on_written;
+
+    void start(Dispatch dispatch);
+    void drain() { draining_ = true; }
+    void cut();
+    asio::awaitable<bool> join(std::chrono::nanoseconds limit) { return attempts_.join(limit); }
+    void interrupt_join() { attempts_.interrupt_join(); }
+
+    // Leased and not recorded yet.
+    [[nodiscard]] std::vector<Seq> in_flight() const;
+
+  private:
+    asio::awaitable<void> run(Dispatch dispatch);
+    asio::awaitable<Transition> attempt(Dispatch& dispatch);
+    asio::awaitable<Outcome> perform(const Dispatch& dispatch);
+    asio::awaitable<Outcome> call_tool(const Dispatch& dispatch, std::string key);
+    void report(const LeasedAttempt& attempt, const Outcome& outcome, const Transition& next);
+
+    asio::any_io_executor executor_;
+    Completer& completer_;
+    ProviderKeys& keys_;
+    Observer& observer_;
+    Log& log_;
+    Failpoints& failpoints_;
+    Random& random_;
+    TaskGroup attempts_;
+    std::unordered_set<Seq> in_flight_;
+    std::list<asio::cancellation_signal> calls_;  // of the tool calls under way
+    bool draining_ = false;
+    bool cut_ = false;
+};
+
+}  // namespace outbox

@@ -1,0 +1,253 @@
+#include "outbox/leaser.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace outbox {
+namespace {
+
+// Without work for this long, the idle poll takes over.
+constexpr std::chrono::milliseconds kBusyFor{100};
+
+}  // namespace
+
+Leaser::Lane::Lane(const ToolEntry& e, int limit, Leaser& owner)
+    : entry(&e), slots(limit, [this, &owner] { owner.on_free(*this); }) {
+    if (e.policy.rate_per_second) rate.emplace(*e.policy.rate_per_second, BootClock::now());
+}
+
+Leaser::Leaser(
+    asio::any_io_executor executor,
+    Store& store,
+    const Toolset& tools,
+    Executor& attempts,
+    Observer& observer,
+    Log& log,
+    Failpoints& failpoints,
+    Random& random,
+    Settings settings
+)
+    : store_(store),
+      attempts_(attempts),
+      observer_(observer),
+      log_(log),
+      failpoints_(failpoints),
+      random_(random),
+      settings_(std::move(settings)),
+      bell_(std::move(executor)),
+      slots_(settings_.concurrency, [this] { if (hungry()) bell_.ring(); }),
+      last_work_(BootClock::now()) {
+    for (const auto& [name, entry] : tools.all()) {
+        const int own = entry.policy.concurrency;
+        const int limit = own > 0 ? std::min(own, settings_.concurrency) : settings_.concurrency;
+        lanes_.push_back(std::make_unique<Lane>(entry, limit, *this));
+        by_tool_.emplace(name, lanes_.back().get());
+        observer_.slots(name, 0, limit);
+    }
+}
+
+asio::awaitable<void> Leaser::run() {
+    while (!stopping_) {
+        if (lost_) {
+            co_await bell_.wait(backoff_.next());
+            auto releasing = release_lost();
+            co_await std::move(releasing);
+            continue;
+        }
+        auto asked = request();
+        if (!asked.lanes.empty()) {
+            auto leasing = lease_once(std::move(asked));
+            co_await std::move(leasing);
+        }
+        if (stopping_ || lost_) continue;
+        auto pausing = pause();
+        co_await std::move(pausing);
+    }
+    if (lost_) {
+        auto releasing = release_lost();
+        co_await std::move(releasing);
+    }
+}
+
+void Leaser::stop() {
+    stopping_ = true;
+    bell_.ring();
+}
+
+void Leaser::wake() {
+    for (auto& lane : lanes_) lane->mark = {};
+    bell_.ring();
+}
+
+std::chrono::nanoseconds Leaser::idle_for() const { return BootClock::now() - last_work_; }
+
+// Every lane may ask for a little; what is left goes to those that had more rows than slots.
+LeaseRequest Leaser::request() {
+    const auto now = BootClock::now();
+    LeaseRequest request{.worker = settings_.worker, .margin = settings_.margin, .lanes = {}};
+    int free = slots_.free();
+    const auto count = lanes_.size();
+    if (free <= 0 || count == 0) return request;
+    const int share = std::max(1, free / static_cast<int>(2 * count));
+    std::vector<std::pair<Lane*, int>> limits;
+    for (std::size_t i = 0; i < count && free > 0; ++i) {
+        auto& lane = *lanes_[(turn_ + i) % count];
+        const int limit = std::min({wanted(lane, now), share, free});
+        free -= limit;
+        if (limit > 0) limits.emplace_back(&lane, limit);
+    }
+    ++turn_;
+    for (const bool full : {true, false}) {
+        for (auto& [lane, limit] : limits) {
+            if (lane->full != full) continue;
+            const int more = std::min(wanted(*lane, now) - limit, free);
+            limit += more;
+            free -= more;
+        }
+    }
+    for (const auto& [lane, limit] : limits) {
+        // Rows that became ready behind the mark (a late commit, a smaller priority) are found by
+        // looking from the start now and then.
+        if (now - lane->swept >= settings_.sweep) {
+            lane->mark = {};
+            lane->swept = now;
+        }
+        const auto& policy = lane->entry->policy;
+        request.lanes.push_back({policy.name, limit, policy.timeout, policy.request_hash, lane->mark});
+    }
+    return request;
+}
+
+int Leaser::wanted(Lane& lane, BootClock::time_point now) {
+    const int free = lane.slots.free();
+    return lane.rate ? std::min(free, std::max(lane.rate->available(now), 0)) : free;
+}
+
+asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
+    std::vector<LeasedAttempt> leased;
+    // Before the statement is sent: the worker's own deadline is never later than the database's.
+    const auto at = BootClock::now();
+    try {
+        co_await failpoints_.hit(FailpointId::before_lease);
+        auto leasing = store_.lease(request);
+        leased = co_await std::move(leasing);
+        backoff_.reset();
+    } catch (const std::exception& error) {
+        // It may have been committed all the same: those rows go back before the next lease.
+        lost_ = true;
+        count_error(observer_, error);
+        log_.warn("could not lease, trying again", {{"error", error.what()}});
+        co_return;
+    }
+    remember(request, leased);
+    const auto count = leased.size();
+    if (count > 0) {
+        last_work_ = BootClock::now();
+        observer_.leased(count);
+        dispatch(std::move(leased), at);
+    }
+}
+
+asio::awaitable<void> Leaser::release_lost() {
+    try {
+        auto releasing = store_.release_lost_leases(settings_.worker, attempts_.in_flight());
+        const int released = co_await std::move(releasing);
+        lost_ = false;
+        if (released > 0) {
+            log_.info("gave back leases whose answer was lost", {{"rows", std::to_string(released)}});
+        }
+    } catch (const std::exception& error) {
+        count_error(observer_, error);
+        log_.warn("could not give back lost leases, trying again", {{"error", error.what()}});
+    }
+}
+
+void Leaser::remember(const LeaseRequest& request, const std::vector<LeasedAttempt>& leased) {
+    std::map<std::string_view, int> counts;
+    for (const auto& attempt : leased) {
+        auto& lane = *by_tool_.find(attempt.intent.tool)->second;
+        ++counts[attempt.intent.tool];
+        const auto priority = attempt.intent.priority;
+        const auto seq = attempt.intent.seq.value;
+        if (std::pair(priority, seq) > std::pair(lane.mark.priority, lane.mark.seq)) {
+            lane.mark = {.priority = priority, .seq = seq};
+        }
+    }
+    for (const auto& asked : request.lanes) {
+        auto& lane = *by_tool_.find(asked.tool)->second;
+        const int got = counts[asked.tool];
+        lane.full = got >= asked.limit;
+        if (lane.rate) lane.rate->take(got);
+    }
+}
+
+void Leaser::dispatch(std::vector<LeasedAttempt> leased, BootClock::time_point at) {
+    for (auto& attempt : leased) {
+        auto& lane = *by_tool_.find(attempt.intent.tool)->second;
+        attempts_.start({
+            .attempt = std::move(attempt),
+            .entry = lane.entry,
+            .leased_at = at,
+            .worker_slot = slots_.take(),
+            .tool_slot = lane.slots.take(),
+        });
+    }
+    for (const auto& lane : lanes_) {
+        observer_.slots(lane->entry->policy.name, lane->slots.used(), lane->slots.limit());
+    }
+}
+
+// With rows and slots at hand: at once. Else until the next poll, a freed slot that somebody waits
+// for, or a token; and then a moment longer, so that a lease under load is not one row.
+asio::awaitable<void> Leaser::pause() {
+    if (ready()) {
+        co_await bell_.wait(std::chrono::nanoseconds::zero());  // lets the attempts start
+        co_return;
+    }
+    const bool busy = idle_for() < kBusyFor;
+    auto limit = random_.jittered(busy ? settings_.poll_busy : settings_.poll_idle);
+    if (const auto token = until_token(); token > std::chrono::nanoseconds::zero()) {
+        limit = std::min(limit, token);
+    }
+    const bool rang = co_await bell_.wait(limit);
+    const auto until = BootClock::now() + settings_.poll_busy;
+    while (rang && !stopping_ && hungry() && !ready()) {
+        const auto left = until - BootClock::now();
+        if (left <= std::chrono::nanoseconds::zero()) break;
+        co_await bell_.wait(left);
+    }
+}
+
+bool Leaser::hungry() const {
+    return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->full; });
+}
+
+// Whether a lane that had more rows than slots could take a good part of its slots again.
+bool Leaser::ready() const {
+    const auto enough = [](int free, int limit) { return free >= std::max(1, limit / 4); };
+    const auto now = BootClock::now();
+    return enough(slots_.free(), slots_.limit()) &&
+           std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
+               return lane->full && enough(lane->slots.free(), lane->slots.limit()) &&
+                      wanted(*lane, now) > 0;
+           });
+}
+
+std::chrono::nanoseconds Leaser::until_token() const {
+    auto wait = std::chrono::nanoseconds::zero();
+    for (const auto& lane : lanes_) {
+        if (!lane->rate || lane->slots.free() == 0) continue;
+        const auto own = lane->rate->wait();
+        if (own > std::chrono::nanoseconds::zero()) {
+            wait = wait == std::chrono::nanoseconds::zero() ? own : std::min(wait, own);
+        }
+    }
+    return wait;
+}
+
+void Leaser::on_free(Lane& lane) {
+    observer_.slots(lane.entry->policy.name, lane.slots.used(), lane.slots.limit());
+    if (lane.full) bell_.ring();
+}
+
+}  // namespace outbox

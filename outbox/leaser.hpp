@@ -1,0 +1,104 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "outbox/backoff.hpp"
+#include "outbox/bell.hpp"
+#include "outbox/executor.hpp"
+#include "outbox/failpoint.hpp"
+#include "outbox/log.hpp"
+#include "outbox/observer.hpp"
+#include "outbox/random.hpp"
+#include "outbox/slots.hpp"
+#include "outbox/store.hpp"
+#include "outbox/token_bucket.hpp"
+#include "outbox/tool.hpp"
+
+namespace outbox {
+
+// Takes ready rows, one lane per tool, for as many attempts as can start at once: leased means
+// started. Runs on the io thread; stop() ends it after the lease under way, whose rows go back
+// unsent through the draining executor.
+class Leaser {
+  public:
+    struct Settings {
+        WorkerId worker;
+        int concurrency = 256;
+        std::chrono::milliseconds margin{10'000};
+        std::chrono::milliseconds poll_busy{5};
+        std::chrono::milliseconds poll_idle{1'000};
+        std::chrono::milliseconds sweep{250};  // how often marks are forgotten
+    };
+    Leaser(
+        asio::any_io_executor executor,
+        Store& store,
+        const Toolset& tools,
+        Executor& attempts,
+        Observer& observer,
+        Log& log,
+        Failpoints& failpoints,
+        Random& random,
+        Settings settings
+    );
+
+    asio::awaitable<void> run();
+    void stop();
+    // Something became ready (a notification, a promotion): look at once, from the start.
+    void wake();
+
+    // How long no row was found: the listener falls asleep only after a while without work.
+    [[nodiscard]] std::chrono::nanoseconds idle_for() const;
+    [[nodiscard]] int in_flight() const { return slots_.used(); }
+
+  private:
+    struct Lane {
+        Lane(const ToolEntry& e, int limit, Leaser& owner);
+        const ToolEntry* entry;
+        Slots slots;
+        std::optional<TokenBucket> rate;
+        LeaseMark mark;
+        BootClock::time_point swept{};
+        bool full = false;  // its last lease found as many rows as it asked for: more may wait
+    };
+    using Lanes = std::vector<std::unique_ptr<Lane>>;
+
+    [[nodiscard]] LeaseRequest request();
+    [[nodiscard]] static int wanted(Lane& lane, BootClock::time_point now);
+    asio::awaitable<void> lease_once(LeaseRequest request);
+    asio::awaitable<void> release_lost();
+    asio::awaitable<void> pause();
+    void dispatch(std::vector<LeasedAttempt> leased, BootClock::time_point at);
+    void remember(const LeaseRequest& request, const std::vector<LeasedAttempt>& leased);
+    void on_free(Lane& lane);
+    [[nodiscard]] bool hungry() const;
+    [[nodiscard]] bool ready() const;
+    [[nodiscard]] std::chrono::nanoseconds until_token() const;
+
+    Store& store_;
+    Executor& attempts_;
+    Observer& observer_;
+    Log& log_;
+    Failpoints& failpoints_;
+    Random& random_;
+    Settings settings_;
+    Bell bell_;
+    Slots slots_;
+    Lanes lanes_;
+    std::map<std::string, Lane*, std::less<>> by_tool_;
+    std::size_t turn_ = 0;  // who is first when slots are short
+    BootClock::time_point last_work_;
+    bool lost_ = false;     // a lease ended without an answer: its rows must go back
+    bool stopping_ = false;
+    Backoff backoff_;
+};
+
+}  // namespace outbox

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "outbox/alarm.hpp"
+#include "outbox/backoff.hpp"
+#include "outbox/completer.hpp"
+#include "outbox/failpoint.hpp"
+#include "outbox/log.hpp"
+#include "outbox/observer.hpp"
+#include "outbox/provider_keys.hpp"
+#include "outbox/random.hpp"
+#include "outbox/store.hpp"
+#include "outbox/task_group.hpp"
+#include "outbox/tool.hpp"
+
+namespace outbox {
+
+// Asks the outside systems what became of unknown operations and records the verdicts. Claims what
+// is due, a bounded number at a time, one coroutine per probe. Runs on the io thread; stop() ends
+// the claiming, running probes are joined, cut() makes them inconclusive.
+class Reconciler {
+  public:
+    struct Settings {
+        WorkerId worker;
+        int concurrency = 64;         // probes in flight, all tools together
+        int tool_concurrency = 16;    // of one tool
+        std::chrono::milliseconds margin{10'000};
+        std::chrono::milliseconds poll{1'000};
+    };
+    Reconciler(
+        asio::any_io_executor executor,
+        Store& store,
+        const Toolset& tools,
+        Completer& completer,
+        ProviderKeys& keys,
+        Observer& observer,
+        Log& log,
+        Failpoints& failpoints,
+        Random& random,
+        Settings settings,
+        TaskGroup::OnEscape on_escape
+    );
+
+    // Called with each verdict's transition once it is written.
+    std::function<void(const Transition&)> on_written;
+
+    asio::awaitable<void> run();
+    void stop();
+    void cut();
+    asio::awaitable<bool> join(std::chrono::nanoseconds limit) { return probes_.join(limit); }
+    void interrupt_join() { probes_.interrupt_join(); }
+
+    void wake() { alarm_.wake(); }
+    // An operation becomes due for a probe then.
+    void expect(std::chrono::nanoseconds from_now) { alarm_.expect(from_now); }
+
+    [[nodiscard]] std::size_t in_flight() const { return probes_.size(); }
+
+  private:
+    [[nodiscard]] std::vector<ReconcileLane> lanes() const;
+    asio::awaitable<void> claim();
+    asio::awaitable<void> run_probe(
+        ClaimedProbe claim, const ToolEntry& entry, BootClock::time_point claimed_at
+    );
+    asio::awaitable<Transition> settle(
+        const ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+    );
+    asio::awaitable<Verdict> ask(
+        const ClaimedProbe& claim, const ToolEntry& entry, Deadline deadline
+    );
+    asio::awaitable<Verdict> call_tool(ToolCall call, const ToolEntry& entry, Deadline deadline);
+
+    asio::any_io_executor executor_;
+    Store& store_;
+    const Toolset& tools_;
+    Completer& completer_;
+    ProviderKeys& keys_;
+    Observer& observer_;
+    Log& log_;
+    Failpoints& failpoints_;
+    Random& random_;
+    Settings settings_;
+    TaskGroup probes_;
+    Alarm alarm_;
+    Backoff backoff_;
+    std::map<std::string, int, std::less<>> running_;  // per tool
+    std::list<asio::cancellation_signal> calls_;
+    bool more_ = false;  // the last claim was full
+    bool stopping_ = false;
+};
+
+}  // namespace outbox
