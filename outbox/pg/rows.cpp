@@ -113,7 +113,6 @@ ClaimedProbe read_claim(const pqxx::row& row) {
     claim.last_absent_at = optional(row["last_absent_at"], time);
     claim.asked = flag(row["asked"]);
     claim.flagged = flag(row["flagged"]);
-    claim.flagged = flag(row["flagged"]);
     return claim;
 }
 
