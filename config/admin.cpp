@@ -29,7 +29,8 @@ bool parse_listen(std::string_view text, std::string& host, int& port) {
 }
 
 bool is_loopback(std::string_view host) {
-    return host == "localhost" || host == "::1" || host.substr(0, 4) == "127.";
+    const bool number = host.find_first_not_of("0123456789.") == std::string_view::npos;
+    return host == "localhost" || host == "::1" || (number && host.substr(0, 4) == "127.");
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ std::string mask_defaults(const std::string& source) {
     return out.append(source, std::min(at, source.size()), std::string::npos);
 }
 
-// The literal part: postgresql://app:${cred:pw}@host → postgresql://app:@host
-std::string without_substitutions(const std::string& source) {
+// Stands for a ${…} where only the literal part of a text is looked at.
+constexpr char kSubstituted = '\x01';
+
+std::string literal_part(const std::string& source) {
     std::string out;
     std::size_t at = 0;
     for (;;) {
@@ -36,24 +38,32 @@ std::string without_substitutions(const std::string& source) {
         const auto close = open == std::string::npos ? open : source.find('}', open);
         if (close == std::string::npos) return out.append(source, at, std::string::npos);
         out.append(source, at, open - at);
+        out += kSubstituted;
         at = close + 1;
     }
 }
 
+bool is_literal(std::string_view value) {
+    return value.find_first_not_of(kSubstituted) != std::string_view::npos;
+}
+
 // A database address with its password written out: scheme://user:password@host, password=….
 bool has_literal_password(const std::string& text) {
-    for (auto at = text.find("password"); at != std::string::npos;
-         at = text.find("password", at + 1)) {
-        const auto equals = text.find_first_not_of(" ", at + 8);
+    constexpr std::string_view kWord = "password";
+    for (auto at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
+        const auto equals = text.find_first_not_of(' ', at + kWord.size());
         if (equals == std::string::npos || text[equals] != '=') continue;
-        const auto value = text.find_first_not_of(" ", equals + 1);
-        if (value != std::string::npos && text[value] != '&') return true;
+        const auto value = text.find_first_not_of(' ', equals + 1);
+        if (value == std::string::npos) continue;
+        const auto end = text.find_first_of(" &", value);
+        if (is_literal(std::string_view(text).substr(value, end - value))) return true;
     }
     const auto scheme = text.find("://");
     if (scheme == std::string::npos) return false;
     const auto at = text.find('@', scheme);
     const auto colon = text.find(':', scheme + 3);
-    return at != std::string::npos && colon != std::string::npos && colon + 1 < at;
+    return at != std::string::npos && colon < at &&
+           is_literal(std::string_view(text).substr(colon + 1, at - colon - 1));
 }
 
 void mask(Value& value, bool sensitive) {
@@ -73,7 +83,7 @@ void mask(Value& value, bool sensitive) {
 
 std::string shown_secret(const std::string& source) {
     if (source.find("$${") != std::string::npos) return {};  // a literal is in it
-    if (has_literal_password(without_substitutions(source))) return {};
+    if (has_literal_password(literal_part(source))) return {};
     return mask_defaults(source);
 }
 

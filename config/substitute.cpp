@@ -40,7 +40,8 @@ class Substitution {
         value_.text = failed_ ? std::string() : out_;
         value_.unresolved = failed_;
         // Only a lone substitution may stand for a number or a bool.
-        value_.plain = value_.plain && !failed_ && inserted_.size() == 1;
+        const std::pair<std::size_t, std::size_t> whole{0, out_.size()};
+        value_.plain = value_.plain && !failed_ && inserted_.size() == 1 && inserted_[0] == whole;
     }
 
  private:

@@ -74,7 +74,8 @@ void read_settings(MapReader& in, Tool& tool) {
     in.boolean("destructive", tool.destructive);
 }
 
-void read_own_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
+// `judged`: the type is known, so that a missing reconcile is a mistake.
+void read_own_reconcile(MapReader& in, Tool& tool, const ToolContext& context, bool judged) {
     if (const auto* given = in.member("reconcile")) {
         auto reconcile = in.section("reconcile");
         read_reconcile(reconcile, tool, context);
@@ -85,7 +86,7 @@ void read_own_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
                 "an effect: read tool is simply tried again"
             );
         }
-    } else if (tool.write && in.is_mapping()) {
+    } else if (tool.write && judged) {
         in.diagnostics().error(
             in.key_mark(),
             fmt::format(
@@ -130,7 +131,7 @@ Tool read_compensation(
     std::string effect = "write";
     in.choice("effect", effect, {"write"});
     const bool judged = read_execute(in, tool, context);
-    read_own_reconcile(in, tool, context);
+    read_own_reconcile(in, tool, context, judged);
     if (judged) in.finish();
     return tool;
 }
@@ -183,14 +184,17 @@ void read_tool(
 
     MapReader in(&member.value, member.key_mark, fmt::format("tools.{}", member.key), diagnostics);
     read_settings(in, tool);
+    bool judged = false;
     if (in.require("execute", "what the tool does, for example execute: { type: http, … }")) {
         auto execute = in.section("execute");
-        if (read_execute(execute, tool, context)) execute.finish();
+        judged = read_execute(execute, tool, context);
+        if (judged) execute.finish();
     }
     std::string effect = std::holds_alternative<LogAction>(tool.execute) ? "read" : "write";
-    in.choice("effect", effect, {"write", "read"});
-    tool.write = effect == "write";
-    read_own_reconcile(in, tool, context);
+    const bool known = in.choice("effect", effect, {"write", "read"}) || !in.has("effect");
+    // Where it was mistyped, what stands beside it tells what was meant.
+    tool.write = known ? effect == "write" : in.has("reconcile");
+    read_own_reconcile(in, tool, context, judged);
     auto compensations = read_compensations(in, tool, context);
     in.finish();
     if (std::holds_alternative<HttpRequest>(tool.execute) && tool.timeout > 10min) {

@@ -101,9 +101,13 @@ class TreeBuilder : public YAML::EventHandler {
                 value.mark, "a NUL character", "remove it: no text here may hold one"
             );
             value.text.clear();
+            value.unresolved = true;
         }
         const bool plain = tag.empty() || tag == "?";
-        if (!plain && tag != "!" && tag != "tag:yaml.org,2002:str") unknown_tag(value.mark, tag);
+        if (!plain && tag != "!" && tag != "tag:yaml.org,2002:str") {
+            unknown_tag(value.mark, tag);
+            value.unresolved = true;
+        }
         if (!expects_key() && plain) {
             value.plain = text.find("${") != std::string::npos;
             type_plain_scalar(value, diagnostics_);
