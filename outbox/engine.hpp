@@ -3,7 +3,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "outbox/completer.hpp"
 #include "outbox/executor.hpp"
@@ -63,6 +65,10 @@ class Engine {
 
     // From the listener: this daemon was woken.
     void wake() { leaser_.wake(); }
+    // For the listener: called after every poll of a tool, with whether it found work.
+    void on_polled(std::function<void(const std::string& tool, bool found)> callback) {
+        leaser_.on_polled = std::move(callback);
+    }
     [[nodiscard]] std::chrono::nanoseconds idle_for() const { return leaser_.idle_for(); }
 
     struct Health {

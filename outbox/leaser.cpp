@@ -178,6 +178,7 @@ void Leaser::remember(const LeaseRequest& request, const std::vector<LeasedAttem
         const int got = counts[asked.tool];
         lane.full = got >= asked.limit;
         if (lane.rate) lane.rate->take(got);
+        if (on_polled) on_polled(asked.tool, got > 0);
     }
 }
 

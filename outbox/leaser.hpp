@@ -50,6 +50,9 @@ class Leaser {
         Settings settings
     );
 
+    // Called after every poll of a tool: whether it found rows. The listener lives on it.
+    std::function<void(const std::string& tool, bool found)> on_polled;
+
     asio::awaitable<void> run();
     void stop();
     // Something became ready (a notification, a promotion): look at once, from the start.
