@@ -39,12 +39,12 @@ breach "a function fits a screen: at most 70 lines" < <(
          }' "${product[@]}")
 
 # --- lists --------------------------------------------------------------------------------------
-listed() { # does a CMakeLists.txt at or above the file's folder name it?
+listed() { # does CMake at or above the file's folder name it?
     local dir=${1%/*} name
-    git ls-files '*CMakeLists.txt' | xargs grep -qF "/${dir##*/}/${1##*/}" && return
+    git ls-files '*CMakeLists.txt' '*.cmake' | xargs grep -qF "/${dir##*/}/${1##*/}" && return
     while :; do
         name=${1#"$dir"/}
-        grep -qE "(^|[ (/\"])${name//./\\.}([ )\"]|$)" "$dir/CMakeLists.txt" 2>/dev/null && return
+        grep -qE "(^|[ (/\"])${name//./\\.}([ )\"]|$)" "$dir/CMakeLists.txt" "$dir"/*.cmake 2>/dev/null && return
         [[ $dir == */* ]] || return 1
         dir=${dir%/*}
     done
