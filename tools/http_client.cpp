@@ -5,6 +5,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
 #include <algorithm>
 #include <exception>
 #include <string_view>
@@ -260,7 +261,12 @@ asio::awaitable<HttpClient::Impl::Failed> HttpClient::Impl::ready_to_send(
         }
         if (failpoints_.armed()) {
             auto hit = failpoints_.hit(outbox::FailpointId::before_first_byte);
-            co_await std::move(hit);
+            try {
+                co_await std::move(hit);
+            } catch (const boost::system::system_error& error) {
+                // A cancelled pause: the check below says so.
+                if (error.code() != asio::error::operation_aborted) throw;
+            }
         }
         auto stop = cancelled();
         if (co_await std::move(stop)) co_return stopped_before_first_byte();

@@ -62,7 +62,7 @@ struct HttpOptions {
     std::chrono::milliseconds connect_timeout{5'000};
     std::size_t max_response_bytes = 1024 * 1024;
     bool tls_verify = true;
-    std::optional<std::string> ca_file;
+    std::optional<std::string> ca_file = std::nullopt;
     std::size_t max_connections_per_host = 64;
     bool allow_private_hosts = true;  // false: loopback, private and link-local addresses refused
 };
