@@ -9,10 +9,11 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/database.hpp"
 #include "tests/support/operation_states.hpp"
+#include "tests/support/refusal.hpp"
 
 using tests::Database;
 using tests::Session;
-using tests::SqlError;
+using tests::refusal;
 
 namespace {
 
@@ -25,15 +26,6 @@ std::string key(Session& session, const std::string& arguments, const std::strin
 std::string canonical(Session& session, const std::string& json, bool trim = true) {
     return session.text("SELECT outbox.canonical_json($1::jsonb, $2::boolean)",
                         {json, trim ? "t" : "f"});
-}
-
-SqlError refusal(Session& session, const std::string& sql, const tests::Row& parameters = {}) {
-    try {
-        session.query(sql, parameters);
-    } catch (const SqlError& error) {
-        return error;
-    }
-    throw std::logic_error("not refused: " + sql);
 }
 
 // A number as a program would write it: some of the cases that tell implementations apart.

@@ -69,6 +69,7 @@ unix_socket_directories = '$dir'
 fsync = ${PG_FSYNC:-off}
 full_page_writes = ${PG_FSYNC:-off}
 max_connections = 100
+max_prepared_transactions = 10
 shared_buffers = 64MB
 log_statement = none
 log_line_prefix = '%m [%p] %d '
