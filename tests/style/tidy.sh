@@ -17,12 +17,14 @@ breach() { # what to do instead; the places come on standard input, one a line
 mapfile -t code < <(git ls-files '*.cpp' '*.hpp')
 mapfile -t product < <(git ls-files '*.cpp' '*.hpp' | grep -v '^tests/')
 mapfile -t headers < <(git ls-files '*.hpp')
-mapfile -t text < <(git ls-files '*.cpp' '*.hpp' '*.sql' '*.sh' '*.mjs' '*.cmake' '*.yaml' '*CMakeLists.txt' dev)
+mapfile -t text < <(git ls-files '*.cpp' '*.hpp' '*.sql' '*.sh' '*.mjs' '*.cmake' '*.yaml' '*CMakeLists.txt' dev | grep -v /bad/)
 
 # --- sizes --------------------------------------------------------------------------------------
 breach "a file is one noun: at most 400 lines" < <(
     wc -l "${product[@]}" | awk '$2 != "total" && $1 > 400 { print $2 " (" $1 ")" }')
-breach "at most 100 columns" < <(grep -nE '^.{101,}$' "${code[@]}" | cut -d: -f1,2)
+# A test may hold a document in a raw string, which nothing can break.
+breach "at most 100 columns" < <(
+    grep -nE '^.{101,}$' "${code[@]}" | grep -vE '^tests/.*"' | cut -d: -f1,2)
 breach "no tabs" < <(grep -nP '\t' "${text[@]}" | cut -d: -f1,2)
 breach "no white space at the end of a line" < <(grep -nE '[[:blank:]]+$' "${text[@]}" | cut -d: -f1,2)
 
@@ -72,7 +74,7 @@ without() { printf '%s\n' "${product[@]}" | grep -vE "$1"; }
 
 banned '[^a-z_]detached[^a-z_]' 'spawn in a TaskGroup, nothing is detached' "${code[@]}"
 banned 'std::(cout|cerr)' 'only daemon/ prints; elsewhere return the fact or log it' $(without '^daemon/')
-banned 'sleep_for|sleep_until|usleep' 'wait on a timer, or for the thing itself' $(without '^outbox/pg/lane')
+banned 'sleep_for|sleep_until|usleep' 'wait on a timer, or for the thing itself' $(without '^outbox/pg/')
 banned 'shared_from_this' 'ownership is a tree rooted in App' "${product[@]}"
 banned '^ *#(ifdef|ifndef|if) ' 'only a compat header may choose by version' $(without '(compat|catch)\.hpp$')
 banned 'using namespace [a-z:]*[a-z]+;' 'no using namespace in a header' \
