@@ -4,21 +4,16 @@
 #include <array>
 
 #include "config/nearest.hpp"
+#include "tools/answer.hpp"
 #include "tools/encoding.hpp"
 #include "tools/form.hpp"
+#include "tools/link_header.hpp"
 
 namespace tools {
 namespace {
 
 using Body = config::HttpRequest::Body;
 using CredentialKind = config::Credential::Kind;
-
-bool same_name(std::string_view a, std::string_view b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) {
-        return lower(x) == lower(y);
-    });
-}
 
 // A token of RFC 9110: method and header names.
 bool is_token(std::string_view text) {
@@ -97,7 +92,7 @@ void RequestTemplate::compile_headers(const config::HttpRequest& request, Compil
             context.diagnostics.error(name.mark, "\"" + name.value + "\" is no name of a header");
         }
         const bool own = std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view h) {
-            return same_name(h, name.value);
+            return same_header_name(h, name.value);
         });
         if (own) {
             context.diagnostics.error(name.mark, name.value + " is set by the HTTP client itself");
@@ -184,7 +179,7 @@ void RequestTemplate::use_credential(
 
 bool RequestTemplate::has_header(std::string_view name) const {
     return std::any_of(headers_.begin(), headers_.end(), [&](const auto& header) {
-        return same_name(header.first, name);
+        return same_header_name(header.first, name);
     });
 }
 
@@ -224,6 +219,12 @@ Rendered<std::string> RequestTemplate::render_body(const Scope& scope) const {
     const auto json = value.value().value_or(outbox::Json{});
     if (body_kind_ == Body::json) return outbox::to_text(json);
     return form_encode(json);
+}
+
+void RequestTemplate::retarget(HttpRequest& request, std::string target) const {
+    request.target = std::move(target);
+    if (!secret_query_) return;
+    request.target = with_parameter(request.target, secret_query_->first, secret_query_->second);
 }
 
 Rendered<HttpRequest> RequestTemplate::render(const Scope& scope) const {

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <utility>
+
+#include "outbox/tool.hpp"
+
+namespace tools {
+
+namespace asio = boost::asio;
+
+// Performs the effect: the execute: of a tool.
+class Action {
+  public:
+    virtual ~Action() = default;
+    virtual asio::awaitable<outbox::Outcome> perform(
+        outbox::ToolCall call, outbox::Deadline deadline) = 0;
+};
+
+// Asks whether it happened: the reconcile: of a tool.
+class Probe {
+  public:
+    virtual ~Probe() = default;
+    virtual asio::awaitable<outbox::Verdict> ask(
+        outbox::ToolCall call, outbox::Deadline deadline) = 0;
+};
+
+// Any action with any probe: an HTTP effect may be looked for by a command.
+class AdapterTool final : public outbox::Tool {
+  public:
+    AdapterTool(std::unique_ptr<Action> action, std::unique_ptr<Probe> probe)
+        : action_(std::move(action)), probe_(std::move(probe)) {}
+
+    asio::awaitable<outbox::Outcome> execute(
+        outbox::ToolCall call, outbox::Deadline deadline) override {
+        return action_->perform(std::move(call), deadline);
+    }
+    asio::awaitable<outbox::Verdict> probe(
+        outbox::ToolCall call, outbox::Deadline deadline) override {
+        return probe_->ask(std::move(call), deadline);
+    }
+
+  private:
+    std::unique_ptr<Action> action_;
+    std::unique_ptr<Probe> probe_;
+};
+
+}  // namespace tools

@@ -1,0 +1,81 @@
+#include "tools/http_tool.hpp"
+
+namespace tools {
+namespace {
+
+using outbox::Cause;
+using outbox::Json;
+using outbox::Outcome;
+
+// What a planner gets from a tool without outcomes: what the answer says.
+Json whole_body(const Answer& answer) {
+    if (answer.body) return *answer.body;
+    if (answer.text.empty() || answer.truncated) return {};
+    Json result;
+    result.set("text", Json(answer.text));
+    return result;
+}
+
+Outcome by_default(const Answer& answer, bool has_outcomes) {
+    const int status = answer.status.value_or(0);
+    if (status >= 200 && status < 300) {
+        if (!has_outcomes) {
+            return outbox::Succeeded{
+                whole_body(answer), answer.truncated ? "the answer was too long to be kept" : ""};
+        }
+        auto error = describe(answer);
+        error.message = "an answer that no outcome describes: " + error.message;
+        return outbox::Unknown{Cause::status, std::move(error)};
+    }
+    if (status == 401 || status == 429) return make_outcome(AttemptEnd::retry, {}, answer);
+    if (status == 408 || status == 409 || status == 425) {
+        return make_outcome(AttemptEnd::unknown, {}, answer);
+    }
+    if (status >= 300 && status < 500) return make_outcome(AttemptEnd::rejected, {}, answer);
+    return make_outcome(AttemptEnd::unknown, {}, answer);
+}
+
+Outcome of_failure(HttpFailure failure) {
+    if (failure.sent) return outbox::Unknown{failure.cause, std::move(failure.error)};
+    return outbox::RetryLater{
+        .error = std::move(failure.error), .after = std::nullopt, .counts = false};
+}
+
+}  // namespace
+
+std::optional<HttpExecute> HttpExecute::compile(
+    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context) {
+    auto compiled = RequestTemplate::compile(request, credentials, context);
+    auto outcomes = OutcomeRules::compile(request.rules, AnswerKind::http, std::nullopt, context);
+    if (!compiled) return std::nullopt;
+    return HttpExecute{std::move(*compiled), std::move(outcomes), request.has_rules};
+}
+
+Answer to_answer(HttpResponse response) {
+    Answer answer;
+    answer.status = response.status;
+    answer.headers = std::move(response.headers);
+    answer.text = std::move(response.body);
+    answer.truncated = response.truncated;
+    parse_body(answer);
+    return answer;
+}
+
+Outcome judge(const HttpExecute& execute, HttpResult result, const Scope& scope) {
+    if (auto* failure = std::get_if<HttpFailure>(&result)) return of_failure(std::move(*failure));
+    const auto answer = to_answer(std::move(std::get<HttpResponse>(result)));
+    if (auto outcome = execute.outcomes.match(answer, scope)) return std::move(*outcome);
+    return by_default(answer, execute.has_outcomes);
+}
+
+asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Deadline deadline) {
+    const Scope scope{call};
+    if (auto error = execute_.outcomes.check(scope)) co_return outbox::Rejected{std::move(*error)};
+    auto request = execute_.request.render(scope);
+    if (!request.ok()) co_return outbox::Rejected{request.error()};
+    auto sending = sender_->send(std::move(request.value()), deadline);
+    auto result = co_await std::move(sending);
+    co_return judge(execute_, std::move(result), scope);
+}
+
+}  // namespace tools

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "tools/adapter.hpp"
+#include "tools/http_sender.hpp"
+#include "tools/request_template.hpp"
+#include "tools/rules.hpp"
+
+namespace tools {
+
+// execute: { type: http }, compiled.
+struct HttpExecute {
+    RequestTemplate request;
+    OutcomeRules outcomes;
+    bool has_outcomes = false;  // the key was there, even when empty
+
+    static std::optional<HttpExecute> compile(
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+};
+
+// An HTTP response as conditions and extraction see it.
+[[nodiscard]] Answer to_answer(HttpResponse response);
+
+// How an attempt ended: by the rules, then by the defaults of the contract.
+[[nodiscard]] outbox::Outcome judge(
+    const HttpExecute& execute, HttpResult result, const Scope& scope);
+
+// An effect over HTTP. Sends exactly one request; what cannot be rendered is rejected before.
+class HttpAction final : public Action {
+  public:
+    HttpAction(HttpExecute execute, std::shared_ptr<HttpSender> sender)
+        : execute_(std::move(execute)), sender_(std::move(sender)) {}
+
+    asio::awaitable<outbox::Outcome> perform(
+        outbox::ToolCall call, outbox::Deadline deadline) override;
+
+  private:
+    HttpExecute execute_;
+    std::shared_ptr<HttpSender> sender_;
+};
+
+}  // namespace tools
