@@ -2,6 +2,7 @@
 # some of these tests change the whole server's settings.
 add_executable(
   store_pg_tests
+  store_complete_pg_test.cpp
   store_lease_pg_test.cpp
   ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
 target_link_libraries(store_pg_tests PRIVATE test_database outbox_pg Catch2::Catch2WithMain)
