@@ -152,11 +152,12 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION outbox.canonical_json(jsonb, boolean, integer) IS 'RFC 8785 with exact decimals; string values trimmed when asked';
 
--- Pure, and independent of the session's settings.
+-- Pure, and independent of the session's settings. A definer only because its parts are
+-- granted to nobody.
 CREATE FUNCTION outbox.operation_key(
     tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog AS $$
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
 BEGIN
     IF tool IS NULL OR arguments IS NULL OR run_id IS NULL THEN
         PERFORM outbox.refuse('OB400', 'tool, arguments and run_id make the key; one of them is null',
@@ -206,8 +207,8 @@ COMMENT ON FUNCTION outbox.derive_id(text, jsonb, text, integer) IS 'The derived
 -- Arguments are the same when their canonical texts are; a number beyond the limits has none, then
 -- the text of jsonb stands in. Kept as a digest when the arguments are pruned.
 CREATE FUNCTION outbox.arguments_digest(arguments jsonb) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE
-    SET search_path = pg_catalog AS $$
+    LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
+    SET search_path = pg_catalog, outbox, pg_temp AS $$
 BEGIN
     RETURN encode(sha256(convert_to(outbox.canonical_json(arguments, true), 'UTF8')), 'hex');
 EXCEPTION WHEN SQLSTATE 'OB400' THEN

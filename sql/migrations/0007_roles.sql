@@ -82,9 +82,7 @@ BEGIN
             EXECUTE format('GRANT UPDATE (arguments, arguments_digest, pruned_at) '
                 'ON outbox.operation TO %I', role);
             EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.arguments_digest(jsonb), '
-                'outbox.canonical_json(jsonb, boolean, integer), outbox.canonical_number(numeric), '
-                'outbox.utf16_order(text), outbox.is_shortest_double(numeric), '
-                'outbox.refuse(text, text, text, text), outbox.wake(text) TO %I', role);
+                'outbox.wake(text) TO %I', role);
         END IF;
     END LOOP;
 END $$;
