@@ -36,7 +36,8 @@ class ProbeEnd {
 
     Transition absent() {
         detail_.set("verdict", "absent");
-        if (claim_.request_hash != policy_.request_hash) {
+        // 0: no attempt is recorded (timeline change), so the request is the present one.
+        if (claim_.request_hash != 0 && claim_.request_hash != policy_.request_hash) {
             return inconclusive({"request_changed",
                                  "The tool's configuration changed since the attempt: what is "
                                  "looked for now may not be what was sent."});
