@@ -93,12 +93,12 @@ void Pagination::compile_to(const config::Value& value, CompileContext& context)
 }
 
 void Pagination::compile_max_pages(const config::Value& value, CompileContext& context) {
-    constexpr int kMost = 1000;
+    constexpr int kMost = 10'000;
     const auto* end = value.text.data() + value.text.size();
     const auto parsed = std::from_chars(value.text.data(), end, max_pages_);
     const bool whole = parsed.ec == std::errc{} && parsed.ptr == end;
     if (!whole || max_pages_ < 1 || max_pages_ > kMost) {
-        context.diagnostics.error(value.mark, "max_pages must be a whole number from 1 to 1000");
+        context.diagnostics.error(value.mark, "max_pages must be a whole number from 1 to 10000");
         max_pages_ = 1;
     }
 }

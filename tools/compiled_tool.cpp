@@ -1,0 +1,77 @@
+#include "tools/compiled_tool.hpp"
+
+#include <type_traits>
+
+#include "tools/lint.hpp"
+#include "tools/tool_policy.hpp"
+
+namespace tools {
+namespace {
+
+HttpOptions http_options(const config::Tool& tool, const config::Config& config) {
+    HttpOptions options;
+    options.connect_timeout = tool.connect_timeout;
+    options.max_response_bytes = config.limits.response;
+    options.tls_verify = tool.http.tls_verify;
+    options.ca_file = tool.http.ca_file;
+    options.max_connections_per_host = static_cast<std::size_t>(tool.http.max_connections_per_host);
+    return options;
+}
+
+// False when the tool cannot be used.
+bool compile_execute(
+    const config::Tool& tool, const Credentials& credentials, CompileContext& context,
+    CompiledTool& out) {
+    if (const auto* request = std::get_if<config::HttpRequest>(&tool.execute)) {
+        auto compiled = HttpExecute::compile(*request, credentials, context);
+        if (!compiled) return false;
+        out.execute = std::move(*compiled);
+    } else if (const auto* command = std::get_if<config::Command>(&tool.execute)) {
+        out.execute = CommandExecute::compile(*command, context);
+    } else {
+        out.execute = LogExecute{};
+    }
+    return true;
+}
+
+bool compile_lookup(
+    const config::Tool& tool, const Credentials& credentials, CompileContext& context,
+    CompiledTool& out) {
+    if (!tool.reconcile_by) {
+        if (!tool.write) return true;
+        context.diagnostics.error(
+            tool.mark, tool.name + ": reconcile is missing",
+            "a write tool must be able to tell whether it happened");
+        return false;
+    }
+    if (const auto* request = std::get_if<config::HttpRequest>(&*tool.reconcile_by)) {
+        auto compiled = HttpLookup::compile(*request, credentials, context);
+        if (!compiled) return false;
+        out.lookup.emplace(std::move(*compiled));
+    } else if (const auto* command = std::get_if<config::Command>(&*tool.reconcile_by)) {
+        out.lookup.emplace(CommandLookup::compile(*command, context));
+    }
+    return true;
+}
+
+}  // namespace
+
+std::optional<CompiledTool> compile_tool(
+    const config::Tool& tool, const config::Config& config, config::Diagnostics& diagnostics) {
+    const bool compensation = tool.compensates_tool.has_value();
+    CompileContext execute{.diagnostics = diagnostics, .compensation = compensation};
+    CompileContext reconcile{.diagnostics = diagnostics, .compensation = compensation};
+    CompiledTool compiled{
+        .policy = make_policy(tool, diagnostics),
+        .execute = LogExecute{},
+        .lookup = std::nullopt,
+        .http = http_options(tool, config),
+        .output_limit = config.limits.response};
+    const bool performs = compile_execute(tool, config.credentials, execute, compiled);
+    const bool asks = compile_lookup(tool, config.credentials, reconcile, compiled);
+    lint_tool(tool, execute.references, reconcile.references, diagnostics);
+    if (!performs || !asks) return std::nullopt;
+    return compiled;
+}
+
+}  // namespace tools

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "config/config.hpp"
+#include "outbox/policy.hpp"
+#include "tools/command_tool.hpp"
+#include "tools/http_probe.hpp"
+#include "tools/http_tool.hpp"
+
+namespace tools {
+
+struct LogExecute {};
+
+// A tool of the configuration with everything compiled that can be compiled without a running
+// daemon: what check-config makes, and what adapters are built from.
+struct CompiledTool {
+    outbox::ToolPolicy policy;
+    std::variant<HttpExecute, CommandExecute, LogExecute> execute;
+    // Empty: manual, or a read tool that has none.
+    std::optional<std::variant<HttpLookup, CommandLookup>> lookup;
+    HttpOptions http;
+    std::size_t output_limit = 0;
+};
+
+// Mistakes and lints go to the diagnostics; empty when the tool cannot be used.
+[[nodiscard]] std::optional<CompiledTool> compile_tool(
+    const config::Tool& tool, const config::Config& config, config::Diagnostics& diagnostics);
+
+}  // namespace tools

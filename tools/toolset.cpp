@@ -1,0 +1,112 @@
+#include "tools/toolset.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "tools/compiled_tool.hpp"
+#include "tools/log_tool.hpp"
+
+namespace tools {
+namespace {
+
+bool same_place(const config::Mark& a, const config::Mark& b) {
+    const bool same_file = a.file == b.file || (a.file && b.file && *a.file == *b.file);
+    return same_file && a.line == b.line && a.column == b.column && a.line != 0;
+}
+
+// Adds what was found, but no second error to a place that has one.
+void merge(const config::Diagnostics& found, config::Diagnostics& into) {
+    const auto known = into.all();
+    for (const auto& diagnostic : found.all()) {
+        const bool said = std::any_of(known.begin(), known.end(), [&](const auto& other) {
+            return other.severity == config::Severity::error && same_place(other.mark, diagnostic.mark);
+        });
+        if (said) continue;
+        if (diagnostic.severity == config::Severity::error) {
+            into.error(diagnostic.mark, diagnostic.message, diagnostic.hint);
+        } else {
+            into.warning(diagnostic.mark, diagnostic.message, diagnostic.hint);
+        }
+    }
+}
+
+std::vector<CompiledTool> compile_all(
+    const config::Config& config, config::Diagnostics& diagnostics) {
+    config::Diagnostics found;
+    std::vector<CompiledTool> compiled;
+    for (const auto& tool : config.tools) {
+        if (auto one = compile_tool(tool, config, found)) compiled.push_back(std::move(*one));
+    }
+    merge(found, diagnostics);
+    return compiled;
+}
+
+// One HTTP client per distinct options, so that tools of one provider share its connections.
+class Clients {
+  public:
+    explicit Clients(const Services& services) : services_(services) {}
+
+    std::shared_ptr<HttpSender> of(const HttpOptions& options) {
+        const Key key{
+            options.connect_timeout, options.max_response_bytes, options.tls_verify,
+            options.ca_file, options.max_connections_per_host};
+        auto& client = clients_[key];
+        if (!client) {
+            client = std::make_shared<HttpClientSender>(
+                services_.executor, options, services_.failpoints);
+        }
+        return client;
+    }
+
+  private:
+    using Key = std::tuple<
+        std::chrono::milliseconds, std::size_t, bool, std::optional<std::string>, std::size_t>;
+    const Services& services_;
+    std::map<Key, std::shared_ptr<HttpSender>> clients_;
+};
+
+std::unique_ptr<Action> make_action(CompiledTool& tool, const Services& services, Clients& clients) {
+    if (auto* http = std::get_if<HttpExecute>(&tool.execute)) {
+        return std::make_unique<HttpAction>(std::move(*http), clients.of(tool.http));
+    }
+    if (auto* command = std::get_if<CommandExecute>(&tool.execute)) {
+        return std::make_unique<CommandAction>(
+            std::move(*command), tool.output_limit, services.failpoints);
+    }
+    return std::make_unique<LogAction>(services.log);
+}
+
+std::unique_ptr<Probe> make_probe(CompiledTool& tool, Clients& clients) {
+    if (!tool.lookup) return std::make_unique<NoProbe>("only a person can tell whether it happened");
+    if (auto* http = std::get_if<HttpLookup>(&*tool.lookup)) {
+        return std::make_unique<HttpProbe>(std::move(*http), clients.of(tool.http));
+    }
+    return std::make_unique<CommandProbe>(
+        std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit);
+}
+
+}  // namespace
+
+void check_toolset(const config::Config& config, config::Diagnostics& diagnostics) {
+    (void)compile_all(config, diagnostics);
+}
+
+std::unique_ptr<outbox::Toolset> build_toolset(
+    const config::Config& config, config::Diagnostics& diagnostics, Services services) {
+    auto compiled = compile_all(config, diagnostics);
+    if (diagnostics.has_errors()) return nullptr;
+    Clients clients(services);
+    auto toolset = std::make_unique<outbox::Toolset>();
+    for (auto& tool : compiled) {
+        auto action = make_action(tool, services, clients);
+        auto probe = make_probe(tool, clients);
+        toolset->add({
+            std::move(tool.policy),
+            std::make_unique<AdapterTool>(std::move(action), std::move(probe))});
+    }
+    return toolset;
+}
+
+}  // namespace tools

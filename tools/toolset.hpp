@@ -1,0 +1,28 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <memory>
+
+#include "config/config.hpp"
+#include "outbox/failpoint.hpp"
+#include "outbox/log.hpp"
+#include "outbox/tool.hpp"
+
+namespace tools {
+
+// What adapters use; all of it outlives the toolset.
+struct Services {
+    boost::asio::any_io_executor executor;  // the io thread's
+    outbox::Failpoints& failpoints;
+    outbox::Log& log;
+};
+
+// Compiles every tool of the configuration. All mistakes and lints go to the diagnostics, which may
+// hold those of load() already: a place that has an error gets no second one. Never throws.
+void check_toolset(const config::Config& config, config::Diagnostics& diagnostics);
+
+// The same, and the adapters themselves; null when anything is wrong.
+[[nodiscard]] std::unique_ptr<outbox::Toolset> build_toolset(
+    const config::Config& config, config::Diagnostics& diagnostics, Services services);
+
+}  // namespace tools
