@@ -1,5 +1,14 @@
 -- The three tables (intent, work, end), the log of abnormal things, and the catalogue.
 -- Every name here is read by clients (contract) or by the queries beside this folder.
+-- ASCII only, so that a database of another encoding gets this far and is told.
+DO $$ BEGIN
+    IF current_setting('server_encoding') <> 'UTF8' THEN
+        RAISE EXCEPTION 'outboxd needs a database with encoding UTF8, this one has %',
+            current_setting('server_encoding')
+            USING HINT = 'CREATE DATABASE name ENCODING ''UTF8'' TEMPLATE template0';
+    END IF;
+END $$;
+
 CREATE SCHEMA IF NOT EXISTS outbox;
 COMMENT ON SCHEMA outbox IS 'outboxd: one planner step commits at most one side effect';
 
@@ -47,7 +56,7 @@ COMMENT ON COLUMN outbox.operation.seq IS 'Joins operation, queue and outcome; o
 COMMENT ON COLUMN outbox.operation.tool IS 'Name of the tool in the daemon''s configuration';
 COMMENT ON COLUMN outbox.operation.arguments IS 'What the tool is called with; {} once pruned';
 COMMENT ON COLUMN outbox.operation.run_id IS 'Scope of the derived id: the same call in one run is one operation';
-COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, −100 to 100';
+COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, -100 to 100';
 COMMENT ON COLUMN outbox.operation.run_at IS 'Not before this time (database clock)';
 COMMENT ON COLUMN outbox.operation.expires_at IS 'Never start an attempt after this time (database clock)';
 COMMENT ON COLUMN outbox.operation.max_attempts IS 'Attempts allowed; null: as the tool says';

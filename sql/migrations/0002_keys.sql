@@ -1,13 +1,5 @@
 -- The derived operation id: SHA-256 of a canonical JSON text. The C++ twin is
 -- outbox/operation_key.cpp; both hold to tests/vectors/operation_keys.json.
-DO $$ BEGIN
-    IF current_setting('server_encoding') <> 'UTF8' THEN
-        RAISE EXCEPTION 'outboxd needs a database with encoding UTF8, this one has %',
-            current_setting('server_encoding')
-            USING HINT = 'CREATE DATABASE … ENCODING ''UTF8'' TEMPLATE template0';
-    END IF;
-END $$;
-
 -- Every refusal of ours: an SQLSTATE of class OB, with what is wrong and the way out.
 CREATE FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) RETURNS void
     LANGUAGE plpgsql AS $$

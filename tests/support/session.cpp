@@ -2,6 +2,7 @@
 
 #include <libpq-fe.h>
 #include <poll.h>
+#include <utility>
 
 namespace tests {
 
@@ -57,10 +58,16 @@ void Session::Close::operator()(pg_conn* connection) const {
     PQfinish(connection);
 }
 
-Session::Session(const std::string& dsn) : connection_(PQconnectdb(dsn.c_str())) {
+Session::Session(const std::string& dsn)
+    : warnings_(std::make_unique<std::vector<std::string>>()),
+      connection_(PQconnectdb(dsn.c_str())) {
     if (PQstatus(connection_.get()) != CONNECTION_OK) {
         throw SqlError("08001", PQerrorMessage(connection_.get()), "", "");
     }
+    auto keep = [](void* all, const char* text) {
+        static_cast<std::vector<std::string>*>(all)->emplace_back(text);
+    };
+    PQsetNoticeProcessor(connection_.get(), keep, warnings_.get());
     run("SET client_min_messages = warning");
 }
 
@@ -124,6 +131,10 @@ Rows Session::receive() {
         }
     }
     return read(connection_.get(), last);
+}
+
+std::vector<std::string> Session::warnings() {
+    return std::exchange(*warnings_, {});
 }
 
 std::vector<std::string> Session::notifications() {

@@ -47,6 +47,9 @@ class Session {
     bool still_running(std::chrono::milliseconds time);
     Rows receive();  // waits for the end of what was sent
 
+    // Warnings of the server since the last call.
+    std::vector<std::string> warnings();
+
     // NOTIFY payloads that arrived; looks at the socket first.
     std::vector<std::string> notifications();
     [[nodiscard]] int backend() const;
@@ -55,6 +58,7 @@ class Session {
     struct Close {
         void operator()(pg_conn* connection) const;
     };
+    std::unique_ptr<std::vector<std::string>> warnings_;  // its address is known to libpq
     std::unique_ptr<pg_conn, Close> connection_;
 };
 

@@ -1,0 +1,1435 @@
+CREATE SCHEMA outbox;
+COMMENT ON SCHEMA outbox IS 'outboxd: one planner step commits at most one side effect';
+CREATE TYPE outbox.enqueue_request AS (
+	tool text,
+	arguments jsonb,
+	operation_id text,
+	run_id text,
+	occurrence integer,
+	priority smallint,
+	run_at timestamp with time zone,
+	expires_at timestamp with time zone,
+	max_attempts integer,
+	traceparent text,
+	labels jsonb,
+	retry_failed boolean
+);
+COMMENT ON TYPE outbox.enqueue_request IS 'One element of what outbox.enqueue_many takes: the parameters of enqueue';
+CREATE TYPE outbox.receipt AS (
+	operation_id text,
+	status text,
+	replayed boolean,
+	result jsonb,
+	error jsonb,
+	message text,
+	created_at timestamp with time zone,
+	compensated_by text,
+	result_expired boolean
+);
+COMMENT ON TYPE outbox.receipt IS 'What enqueue answers: exactly one row, for a new operation and for a known one';
+COMMENT ON COLUMN outbox.receipt.status IS 'pending, scheduled, attempting, unknown, succeeded, failed, cancelled';
+COMMENT ON COLUMN outbox.receipt.replayed IS 'true: it was recorded before, and nothing is executed; null from outbox.get';
+COMMENT ON COLUMN outbox.receipt.result IS 'What the tool answered, when succeeded';
+COMMENT ON COLUMN outbox.receipt.error IS 'Why it failed, {"code", "message"}; failed means no effect';
+COMMENT ON COLUMN outbox.receipt.message IS 'One sentence or two for a model';
+COMMENT ON COLUMN outbox.receipt.compensated_by IS 'The operation that undoes this one';
+COMMENT ON COLUMN outbox.receipt.result_expired IS 'The result was pruned; the operation still replays';
+CREATE FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    known   bigint;
+    flagged outbox.outcome;
+BEGIN
+    SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = acknowledge.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    SELECT e.* INTO flagged FROM outbox.outcome e
+     WHERE e.seq = known AND e.attention IS NOT NULL FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'nothing_to_acknowledge';
+    END IF;
+    UPDATE outbox.outcome e SET attention = NULL WHERE e.seq = known;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (acknowledge.operation_id, 'acknowledged', flagged.lease_epoch, acknowledge.actor,
+            jsonb_build_object('attention', flagged.attention, 'reason', reason,
+                'session_user', session_user));
+    RETURN 'acknowledged';
+END $$;
+COMMENT ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) IS 'Clears the flag of a final operation: acknowledged, nothing_to_acknowledge, not_found';
+CREATE FUNCTION outbox.arguments_digest(arguments jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN encode(sha256(convert_to(outbox.canonical_json(arguments, true), 'UTF8')), 'hex');
+EXCEPTION WHEN SQLSTATE 'OB400' THEN
+    RETURN encode(sha256(convert_to('jsonb:' || arguments::text, 'UTF8')), 'hex');
+END $$;
+COMMENT ON FUNCTION outbox.arguments_digest(arguments jsonb) IS 'SHA-256 (hex) by which arguments are compared after pruning';
+CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    armed text;
+BEGIN
+    WITH ended AS (
+        DELETE FROM outbox.outcome e WHERE e.seq = arm_again.seq AND e.outcome = 'failed'
+        RETURNING e.*
+    ), queued AS (
+        INSERT INTO outbox.queue AS q (seq, tool, priority, status, lease_epoch, attempt_epoch,
+                                       ambiguous, request_hash)
+        SELECT o.seq, o.tool, o.priority, 'pending', e.lease_epoch + 1, e.attempt_epoch,
+               e.ambiguous, e.request_hash
+          FROM ended e JOIN outbox.operation o ON o.seq = e.seq
+        RETURNING q.tool, q.lease_epoch
+    ), told AS (
+        INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+        SELECT o.operation_id, 'retried', q.lease_epoch, session_user,
+               arm_again.detail || jsonb_build_object('error', e.error, 'attempts', e.attempts)
+          FROM queued q, ended e JOIN outbox.operation o ON o.seq = e.seq
+    )
+    SELECT q.tool INTO armed FROM queued q;
+    IF armed IS NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM outbox.wake(armed);
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb) IS 'failed → pending, the one way a failed operation runs again';
+CREATE FUNCTION outbox.cancel(operation_id text, reason text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    known text;
+BEGIN
+    LOOP
+        -- The delete waits for a lease under way and finds the row too late then; the lock it would
+        -- keep on that row, to the end of the planner's transaction, goes with the sub-transaction.
+        BEGIN
+            WITH taken AS (
+                DELETE FROM outbox.queue q USING outbox.operation o
+                 WHERE o.operation_id = cancel.operation_id AND q.seq = o.seq
+                   AND q.status IN ('pending', 'scheduled')
+                RETURNING q.*
+            ), ended AS (
+                INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch,
+                                            started_at, request_hash, ambiguous)
+                SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,
+                       t.started_at, t.request_hash, t.ambiguous
+                  FROM taken t
+            )
+            INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+            SELECT cancel.operation_id, 'cancelled', t.lease_epoch + 1, session_user,
+                   jsonb_strip_nulls(jsonb_build_object('from', t.status, 'reason', cancel.reason))
+              FROM taken t;
+            IF FOUND THEN
+                RETURN 'cancelled';
+            END IF;
+            RAISE SQLSTATE 'OB000';
+        EXCEPTION WHEN SQLSTATE 'OB000' THEN
+            NULL;  -- nothing was taken, nothing stays locked
+        END;
+        SELECT v.status INTO known FROM outbox.operations v WHERE v.operation_id = cancel.operation_id;
+        IF NOT FOUND THEN
+            RETURN 'not_found';
+        ELSIF known = 'cancelled' THEN
+            RETURN 'already_cancelled';
+        ELSIF known = 'failed' THEN
+            RETURN 'already_failed';
+        ELSIF known IN ('attempting', 'unknown', 'succeeded') THEN
+            RETURN 'too_late';
+        END IF;
+        -- Pending again since the delete: an attempt was released unsent.
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.cancel(operation_id text, reason text) IS 'Takes back what has not been attempted: cancelled, too_late, already_cancelled, already_failed, not_found';
+CREATE FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer DEFAULT 1) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+DECLARE
+    -- White space and line terminators of ECMAScript's trim().
+    blank constant text := E'\u0009\u000A\u000B\u000C\u000D\u0020\u00A0\u1680\u2000\u2001\u2002'
+        || E'\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';
+    members text;
+BEGIN
+    IF depth > 512 THEN
+        PERFORM outbox.refuse('OB400', 'the arguments are nested too deeply',
+            'They have more than 512 levels.', 'Flatten them, or choose an explicit operation_id.');
+    END IF;
+    CASE jsonb_typeof(value)
+    WHEN 'string' THEN
+        IF trim_strings THEN
+            RETURN to_jsonb(btrim(value #>> '{}', blank))::text;
+        END IF;
+        RETURN value::text;
+    WHEN 'number' THEN
+        RETURN outbox.canonical_number(value::numeric);
+    WHEN 'object' THEN
+        SELECT string_agg(to_jsonb(m.key)::text || ':'
+                              || outbox.canonical_json(m.value, trim_strings, depth + 1),
+                          ',' ORDER BY outbox.utf16_order(m.key) COLLATE "C")
+          INTO members FROM jsonb_each(value) m;
+        RETURN '{' || coalesce(members, '') || '}';
+    WHEN 'array' THEN
+        SELECT string_agg(outbox.canonical_json(e.item, trim_strings, depth + 1),
+                          ',' ORDER BY e.place)
+          INTO members FROM jsonb_array_elements(value) WITH ORDINALITY e (item, place);
+        RETURN '[' || coalesce(members, '') || ']';
+    ELSE
+        RETURN value::text;
+    END CASE;
+END $$;
+COMMENT ON FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer) IS 'RFC 8785 with exact decimals; string values trimmed when asked';
+CREATE FUNCTION outbox.canonical_number(n numeric) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+DECLARE
+    magnitude numeric := abs(n);
+    plain     text;
+    whole     text;
+    digits    text;
+    point     integer;  -- the value is 0.DIGITS × 10^point
+BEGIN
+    IF n = 0 THEN
+        RETURN '0';
+    END IF;
+    -- By value, before any text is made: 1e131071 is a few bytes here and 131072 characters there.
+    -- What lies beyond that, jsonb itself refuses on input (22003), before any function of ours.
+    IF magnitude >= 1e401 OR magnitude < 1e-400 OR min_scale(n) > 499 THEN
+        PERFORM outbox.refuse('OB400', 'a number in the arguments cannot be part of a key',
+            'It has more than 100 significant digits or an exponent beyond ±400.',
+            'Pass it as a string, or choose an explicit operation_id.');
+    END IF;
+    plain := trim_scale(magnitude)::text;
+    whole := split_part(plain, '.', 1);
+    digits := ltrim(replace(plain, '.', ''), '0');
+    point := CASE WHEN whole <> '0' THEN length(whole)
+                  ELSE length(digits) - length(plain) + 2 END;
+    digits := rtrim(digits, '0');
+    IF length(digits) > 100 THEN
+        PERFORM outbox.refuse('OB400', 'a number in the arguments cannot be part of a key',
+            format('It has %s significant digits; 100 are the limit.', length(digits)),
+            'Pass it as a string, or choose an explicit operation_id.');
+    END IF;
+    -- Up to 15 digits every decimal in the normal range is its double's shortest form.
+    IF (point <= -6 OR point > 21)
+        AND ((length(digits) <= 15
+              AND magnitude BETWEEN 2.2250738585072014e-308 AND 1.7976931348623157e308)
+             OR (length(digits) <= 17 AND outbox.is_shortest_double(magnitude))) THEN
+        plain := left(digits, 1)
+            || CASE WHEN length(digits) > 1 THEN '.' || substr(digits, 2) ELSE '' END
+            || CASE WHEN point > 0 THEN 'e+' ELSE 'e-' END || abs(point - 1)::text;
+    END IF;
+    RETURN CASE WHEN n < 0 THEN '-' || plain ELSE plain END;
+END $$;
+COMMENT ON FUNCTION outbox.canonical_number(n numeric) IS 'Canonical text of one JSON number; OB400 beyond 100 digits or exponent ±400';
+CREATE FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    control constant text := E'[\\u0001-\\u001f\\u007f-\\u009f]';
+    detail  text;
+    way_out text;
+BEGIN
+    IF operation_id IS NULL AND run_id IS NULL THEN
+        detail := 'Neither operation_id nor run_id is given.';
+        way_out := 'Pass run_id to derive the id from the call, or an operation_id of your own.';
+    ELSIF tool IS NULL OR octet_length(tool) NOT BETWEEN 1 AND 100 THEN
+        detail := format('tool has %s bytes; 1 to 100 are allowed.', coalesce(octet_length(tool), 0));
+        way_out := 'Pass the name of a tool.';
+    ELSIF octet_length(operation_id) NOT BETWEEN 1 AND 200 THEN
+        detail := format('operation_id has %s bytes; 1 to 200 are allowed.', octet_length(operation_id));
+        way_out := 'Choose a shorter id, or a hash of the long one.';
+    ELSIF operation_id ~ control THEN
+        detail := 'operation_id contains a control character.';
+        way_out := 'Choose an id of printable characters.';
+    ELSIF position(':compensate:' IN operation_id) > 0 THEN
+        detail := 'operation_id contains ":compensate:", which is kept for compensations.';
+        way_out := 'Call outbox.compensate to undo an operation, or choose another id.';
+    ELSIF jsonb_typeof(arguments) <> 'object' THEN
+        detail := format('arguments is a JSON %s.', jsonb_typeof(arguments));
+        way_out := 'Pass a JSON object, e.g. {"title": "disk full"}.';
+    ELSIF octet_length(run_id) > 200 THEN
+        detail := format('run_id has %s bytes; 200 are allowed.', octet_length(run_id));
+        way_out := 'Choose a shorter run_id, or a hash of the long one.';
+    ELSIF run_id ~ control THEN
+        detail := 'run_id contains a control character.';
+        way_out := 'Choose a run_id of printable characters.';
+    ELSIF occurrence < 1 THEN
+        detail := format('occurrence is %s.', occurrence);
+        way_out := 'Leave it out for the first call of a run, pass 2 for the second intended one.';
+    ELSIF priority NOT BETWEEN -100 AND 100 THEN
+        detail := format('priority is %s; -100 (first) to 100 are allowed.', priority);
+        way_out := 'Choose a priority in that range.';
+    ELSIF NOT isfinite(run_at) OR NOT isfinite(expires_at) THEN
+        detail := 'run_at or expires_at is infinite.';
+        way_out := 'Leave it out instead.';
+    ELSIF max_attempts NOT BETWEEN 1 AND 1000 THEN
+        detail := format('max_attempts is %s; 1 to 1000 are allowed.', max_attempts);
+        way_out := 'Leave it out to take the tool''s own limit.';
+    ELSIF traceparent !~
+        '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$' THEN
+        detail := 'traceparent is not of the form that W3C Trace Context prescribes.';
+        way_out := 'Pass 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, or leave it out.';
+    ELSIF jsonb_typeof(labels) <> 'object'
+        OR jsonb_path_exists(labels, '$.* ? (@.type() != "string")') THEN
+        detail := 'labels is not a JSON object whose values are all strings.';
+        way_out := 'Pass e.g. {"team": "support"}, or leave it out.';
+    ELSE
+        RETURN;
+    END IF;
+    PERFORM outbox.refuse('OB400', 'the operation cannot be recorded as it is', detail, way_out);
+END $_$;
+COMMENT ON FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) IS 'Raises OB400 where a CHECK of outbox.operation would refuse';
+CREATE FUNCTION outbox.check_size(arguments jsonb) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    allowed constant bigint := 1048576;
+    bytes   bigint := 0;
+BEGIN
+    IF pg_column_size(arguments) > 2000 THEN  -- below, the text stays in the megabytes at worst
+        SELECT coalesce(sum(scale(n.value)
+                   + CASE WHEN abs(n.value) >= 1e100 THEN trunc(log(abs(n.value))) ELSE 1 END), 0)
+          INTO bytes
+          FROM (SELECT v::numeric AS value
+                  FROM jsonb_path_query(arguments, 'strict $.** ? (@.type() == "number")') v) n;
+    END IF;
+    IF bytes <= allowed THEN
+        bytes := octet_length(arguments::text);
+    END IF;
+    IF bytes > allowed THEN
+        PERFORM outbox.refuse('OB413', 'the arguments are too large',
+            format('They have %s bytes as text; %s are the limit.', bytes, allowed),
+            'Store the payload elsewhere and pass a reference to it.');
+    END IF;
+END $_$;
+COMMENT ON FUNCTION outbox.check_size(arguments jsonb) IS 'Raises OB413 beyond 1 MiB of text';
+CREATE FUNCTION outbox.check_tool(tool text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    nearest text;
+    known   text;
+BEGIN
+    IF EXISTS (SELECT FROM outbox.tool t WHERE t.tool = check_tool.tool)
+        OR NOT EXISTS (SELECT FROM outbox.tool) THEN
+        RETURN;
+    END IF;
+    SELECT string_agg(format('"%s"', n.name), ', ' ORDER BY n.distance, n.name) INTO nearest
+      FROM (SELECT t.tool AS name,
+                   outbox.edit_distance(lower(t.tool), lower(check_tool.tool)) AS distance
+              FROM outbox.tool t ORDER BY 2, 1 LIMIT 3) n
+     WHERE n.distance <= greatest(2, length(check_tool.tool) / 3);
+    SELECT string_agg(format('"%s"', t.tool), ', ' ORDER BY t.tool) INTO known
+      FROM (SELECT c.tool FROM outbox.tool c ORDER BY 1 LIMIT 20) t;
+    PERFORM outbox.refuse('OB404', format('there is no tool "%s"', check_tool.tool),
+        format('Tools that daemons have published: %s.', known),
+        coalesce('Did you mean ' || nearest || '?',
+                 'Name one of the published tools, or add this one to the daemon''s configuration.'));
+END $$;
+COMMENT ON FUNCTION outbox.check_tool(tool text) IS 'Raises OB404 for a tool that no daemon has published';
+CREATE FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    fields  text[];
+    missing text;
+BEGIN
+    SELECT t.dedup_fields INTO fields FROM outbox.tool t
+     WHERE t.tool = derive_id.tool AND t.dedup_fields <> '{}';
+    IF NOT FOUND THEN
+        RETURN outbox.operation_key(tool, arguments, run_id, occurrence);
+    END IF;
+    SELECT f INTO missing FROM unnest(fields) f WHERE NOT arguments ? f LIMIT 1;
+    IF FOUND THEN
+        PERFORM outbox.refuse('OB400',
+            format('argument "%s" is missing, and the operation id of tool "%s" is made from it',
+                   missing, tool),
+            format('dedup.fields of this tool: %s.', array_to_string(fields, ', ')),
+            format('Pass "%s" (null counts as a value), or choose an explicit operation_id.', missing));
+    END IF;
+    RETURN outbox.operation_key(
+        tool, (SELECT jsonb_object_agg(f, arguments -> f) FROM unnest(fields) f), run_id, occurrence);
+END $$;
+COMMENT ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) IS 'The derived operation id over the tool''s dedup.fields';
+CREATE FUNCTION outbox.disown() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    ours record;
+BEGIN
+    FOR ours IN
+        SELECT 'SCHEMA' AS kind, 'outbox' AS name, n.nspowner AS owner
+          FROM pg_namespace n WHERE n.nspname = 'outbox'
+         UNION ALL
+        SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, c.oid::regclass::text, c.relowner
+          FROM pg_class c
+         WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind IN ('r', 'v')
+         UNION ALL
+        SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner
+          FROM pg_proc p WHERE p.pronamespace = 'outbox'::regnamespace
+         UNION ALL
+        SELECT 'TYPE', t.oid::regtype::text, t.typowner
+          FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid AND c.relkind = 'c'
+         WHERE t.typnamespace = 'outbox'::regnamespace
+    LOOP
+        IF (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = ours.owner) THEN
+            EXECUTE format('ALTER %s %s OWNER TO outbox_owner', ours.kind, ours.name);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.disown() IS 'Gives what a superuser owns in schema outbox to outbox_owner';
+CREATE FUNCTION outbox.edit_distance(a text, b text) RETURNS integer
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    above integer[] := ARRAY (SELECT generate_series(0, length(b)));
+    line  integer[];
+BEGIN
+    FOR i IN 1 .. length(a) LOOP
+        line := ARRAY[i];
+        FOR j IN 1 .. length(b) LOOP
+            line[j + 1] := least(above[j + 1] + 1, line[j] + 1,
+                above[j] + CASE WHEN substr(a, i, 1) = substr(b, j, 1) THEN 0 ELSE 1 END);
+        END LOOP;
+        above := line;
+    END LOOP;
+    RETURN above[length(b) + 1];
+END $$;
+COMMENT ON FUNCTION outbox.edit_distance(a text, b text) IS 'Levenshtein distance, for the hint of OB404';
+CREATE FUNCTION outbox.enqueue(tool text, arguments jsonb DEFAULT '{}'::jsonb, operation_id text DEFAULT NULL::text, run_id text DEFAULT NULL::text, occurrence integer DEFAULT 1, priority smallint DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, max_attempts integer DEFAULT NULL::integer, traceparent text DEFAULT NULL::text, labels jsonb DEFAULT NULL::jsonb, retry_failed boolean DEFAULT false) RETURNS outbox.receipt
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    derived constant boolean := operation_id IS NULL;
+BEGIN
+    -- An explicit null means the same as leaving it out.
+    arguments := coalesce(arguments, '{}');
+    occurrence := coalesce(occurrence, 1);
+    priority := coalesce(priority, 0);
+    operation_id := outbox.identify(tool, arguments, operation_id, run_id, occurrence, priority,
+        run_at, expires_at, max_attempts, traceparent, labels);
+    RETURN outbox.record_intent(operation_id, derived, tool, arguments, run_id, priority, run_at,
+        expires_at, max_attempts, traceparent, labels, coalesce(retry_failed, false));
+END $$;
+COMMENT ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) IS 'Records an operation once: new, or replayed with what is recorded';
+CREATE FUNCTION outbox.enqueue_many(requests jsonb) RETURNS SETOF outbox.receipt
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    place    integer;
+    item     jsonb;
+    r        outbox.enqueue_request;
+    parsed   outbox.enqueue_request[];
+    ids      text[];
+    answers  outbox.receipt[];
+    answer   outbox.receipt;
+    code     text;
+    problem  text;
+    detail   text;
+    way_out  text;
+BEGIN
+    IF jsonb_typeof(requests) IS DISTINCT FROM 'array' THEN
+        PERFORM outbox.refuse('OB400', 'enqueue_many takes a JSON array of operations',
+            format('It got %s.', coalesce('a JSON ' || jsonb_typeof(requests), 'null')),
+            'Pass e.g. [{"tool": "create_ticket", "arguments": {}, "operation_id": "op-1"}].');
+    END IF;
+    BEGIN
+        FOR place, item IN
+            SELECT e.place, e.item FROM jsonb_array_elements(requests) WITH ORDINALITY e (item, place)
+             ORDER BY e.place LOOP
+            r := outbox.parse_request(item);
+            parsed[place] := r;
+            ids[place] := outbox.identify(r.tool, r.arguments, r.operation_id, r.run_id, r.occurrence,
+                r.priority, r.run_at, r.expires_at, r.max_attempts, r.traceparent, r.labels);
+        END LOOP;
+        FOR place IN
+            SELECT i.place FROM unnest(ids) WITH ORDINALITY i (id, place)
+             ORDER BY i.id COLLATE "C", i.place LOOP
+            r := parsed[place];
+            answers[place] := outbox.record_intent(ids[place], r.operation_id IS NULL, r.tool,
+                r.arguments, r.run_id, r.priority, r.run_at, r.expires_at, r.max_attempts,
+                r.traceparent, r.labels, r.retry_failed);
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, problem = MESSAGE_TEXT,
+            detail = PG_EXCEPTION_DETAIL, way_out = PG_EXCEPTION_HINT;
+        IF code LIKE 'OB%' THEN
+            PERFORM outbox.refuse(code, problem, format('requests[%s]: %s', place - 1, detail), way_out);
+        ELSIF code LIKE '22%' THEN  -- a member of another type: "occurrence": "two"
+            PERFORM outbox.refuse('OB400', 'the operation cannot be recorded as it is',
+                format('requests[%s]: %s.', place - 1, problem),
+                'Pass each member in the type of the parameter of outbox.enqueue.');
+        END IF;
+        RAISE;
+    END;
+    FOREACH answer IN ARRAY coalesce(answers, '{}') LOOP
+        RETURN NEXT answer;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.enqueue_many(requests jsonb) IS 'outbox.enqueue for many operations at once: all or nothing';
+CREATE FUNCTION outbox.file_work() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    AS $$
+DECLARE
+    woken text;
+BEGIN
+    INSERT INTO outbox.queue (seq, tool, priority, status, due_at, expires_at)
+    SELECT a.seq, a.tool, a.priority,
+           CASE WHEN a.run_at OPERATOR(pg_catalog.>) pg_catalog.now() THEN 'scheduled' ELSE 'pending' END,
+           a.run_at, a.expires_at
+      FROM added a;
+    IF pg_catalog.current_setting('outbox.wakeup', true) OPERATOR(pg_catalog.=) 'off' THEN
+        RETURN NULL;
+    END IF;
+    FOR woken IN SELECT DISTINCT a.tool FROM added a LOOP
+        IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(
+                1869968504, pg_catalog.hashtext(woken)) THEN
+            PERFORM pg_catalog.pg_notify('outbox_wake', woken);
+        END IF;
+    END LOOP;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION outbox.file_work() IS 'Files the queue row in the planner''s transaction; wakes a sleeping daemon';
+CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE(operation_id text, status text, replayed boolean, result jsonb, error jsonb, message text, created_at timestamp with time zone, compensated_by text, result_expired boolean, tool text, run_id text, attempts integer, attempt_epoch integer, started_at timestamp with time zone, finished_at timestamp with time zone, compensates text, attention text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $_$
+    SELECT v.operation_id, v.status, v.replayed, v.result, v.error, v.message, v.created_at,
+           v.compensated_by, v.result_expired, v.tool, v.run_id, v.attempts, v.attempt_epoch,
+           v.started_at, v.finished_at, v.compensates, v.attention
+      FROM outbox.operations v WHERE v.operation_id = $1
+$_$;
+COMMENT ON FUNCTION outbox.get(operation_id text) IS 'One operation as it is now; no row when the id is unknown';
+CREATE FUNCTION outbox.grant_rights() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    planning constant text := 'outbox.enqueue(text, jsonb, text, text, integer, smallint, '
+        'timestamptz, timestamptz, integer, text, jsonb, boolean), outbox.enqueue_many(jsonb), '
+        'outbox.derive_id(text, jsonb, text, integer), '
+        'outbox.operation_key(text, jsonb, text, integer), outbox.get(text), '
+        'outbox.cancel(text, text)';
+    operating constant text := 'outbox.retry(text, text), '
+        'outbox.resolve(text, text, text, text, integer, jsonb), '
+        'outbox.acknowledge(text, text, text), outbox.pause_tool(text, text), '
+        'outbox.resume_tool(text)';
+    role text;
+BEGIN
+    REVOKE ALL ON SCHEMA outbox FROM PUBLIC;
+    REVOKE ALL ON ALL TABLES IN SCHEMA outbox FROM PUBLIC;
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA outbox FROM PUBLIC;
+    FOR role IN
+        SELECT r.rolname FROM pg_roles r WHERE r.rolname IN
+            ('outbox_planner', 'outbox_worker', 'outbox_reader', 'outbox_operator')
+    LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA outbox TO %I', role);
+        -- The daemon acts for people through its admin server and for agents through MCP.
+        IF role IN ('outbox_planner', 'outbox_operator', 'outbox_worker') THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', planning, role);
+            EXECUTE format('GRANT INSERT (operation_id, tool, arguments, run_id, priority, run_at, '
+                'expires_at, max_attempts, traceparent, labels), SELECT (operation_id), '
+                'REFERENCES (operation_id) ON outbox.operation TO %I', role);
+        END IF;
+        IF role IN ('outbox_operator', 'outbox_worker') THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', operating, role);
+        END IF;
+        -- A view's functions are called with the rights of whoever reads it.
+        IF role <> 'outbox_planner' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.status_message(text, boolean, boolean, '
+                'jsonb, text, text, text, boolean) TO %I', role);
+        END IF;
+        IF role IN ('outbox_reader', 'outbox_operator') THEN
+            EXECUTE format('GRANT SELECT ON outbox.operations, outbox.attention, outbox.event, '
+                'outbox.tool, outbox.worker TO %I', role);
+        END IF;
+        IF role = 'outbox_worker' THEN
+            EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA outbox TO %I', role);
+            EXECUTE format('GRANT INSERT, UPDATE, DELETE ON outbox.queue, outbox.outcome, '
+                'outbox.worker TO %I', role);
+            EXECUTE format('GRANT INSERT, DELETE ON outbox.event TO %I', role);
+            EXECUTE format('GRANT INSERT, UPDATE ON outbox.tool, outbox.request, outbox.setting '
+                'TO %I', role);
+            EXECUTE format('GRANT UPDATE (arguments, arguments_digest, pruned_at) '
+                'ON outbox.operation TO %I', role);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.arguments_digest(jsonb), '
+                'outbox.wake(text) TO %I', role);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.grant_rights() IS 'Grants the rights of the outbox roles that exist; takes PUBLIC''s away';
+CREATE FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    PERFORM outbox.check_request(tool, arguments, operation_id, run_id, occurrence, priority,
+        run_at, expires_at, max_attempts, traceparent, labels);
+    PERFORM outbox.check_tool(tool);
+    arguments := arguments || '{}';  -- not compressed: pg_column_size tells its true size
+    IF operation_id IS NOT NULL THEN
+        PERFORM outbox.check_size(arguments);
+        RETURN operation_id;
+    END IF;
+    -- The key refuses a number by its value first; what is large otherwise is refused before.
+    IF pg_column_size(arguments) > 2000 THEN
+        PERFORM outbox.check_size(arguments);
+        RETURN outbox.derive_id(tool, arguments, run_id, occurrence);
+    END IF;
+    operation_id := outbox.derive_id(tool, arguments, run_id, occurrence);
+    PERFORM outbox.check_size(arguments);
+    RETURN operation_id;
+END $$;
+COMMENT ON FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) IS 'Validates a request; its explicit or derived id';
+CREATE FUNCTION outbox.is_shortest_double(n numeric) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog'
+    SET extra_float_digits TO '1'
+    AS $$
+DECLARE
+    largest  constant numeric := 1.7976931348623157e308;
+    smallest constant numeric := 5e-324;
+    nearest  double precision;
+    printed  text;
+    shortest numeric;
+    digits   integer;
+    kept     integer;
+    shorter  numeric;
+BEGIN
+    IF n > largest OR n < smallest THEN
+        RETURN false;
+    END IF;
+    nearest := n::double precision;
+    printed := nearest::text;
+    shortest := printed::numeric;
+    digits := length(rtrim(ltrim(replace(split_part(printed, 'e', 1), '.', ''), '0'), '0'));
+    IF digits > 1 THEN
+        -- Decimals to keep for one digit less; negative to the left of the point.
+        kept := min_scale(shortest) - 1;
+        IF min_scale(shortest) = 0 THEN
+            kept := digits - 1 - length(trunc(shortest)::text);
+        END IF;
+        FOREACH shorter IN ARRAY ARRAY[
+            trunc(shortest, kept), trunc(shortest, kept) + ('1e' || (-kept)::text)::numeric] LOOP
+            IF shorter BETWEEN smallest AND largest AND shorter::double precision = nearest THEN
+                RETURN shorter = n;
+            END IF;
+        END LOOP;
+    END IF;
+    RETURN shortest = n;
+END $$;
+COMMENT ON FUNCTION outbox.is_shortest_double(n numeric) IS 'True when n equals the shortest form of its nearest double';
+CREATE FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+BEGIN
+    IF tool IS NULL OR arguments IS NULL OR run_id IS NULL THEN
+        PERFORM outbox.refuse('OB400', 'tool, arguments and run_id make the key; one of them is null',
+            'Only a run gives the key its scope: the same call in one run is one operation.',
+            'Pass the run_id of the planner''s run, or choose an explicit operation_id.');
+    END IF;
+    IF occurrence < 1 THEN
+        PERFORM outbox.refuse('OB400', format('occurrence must be at least 1, not %s', occurrence),
+            'occurrence counts the intended identical calls within one run, from 1.',
+            'Leave it out for the first call, pass 2 for the second intended one.');
+    END IF;
+    RETURN encode(sha256(convert_to(
+        '{"arguments":' || outbox.canonical_json(arguments, true)
+        || CASE WHEN occurrence > 1 THEN ',"occurrence":' || occurrence::text ELSE '' END
+        || ',"run_id":' || to_jsonb(run_id)::text
+        || ',"tool":' || to_jsonb(tool)::text || '}', 'UTF8')), 'hex');
+END $$;
+COMMENT ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) IS 'The derived operation id over all arguments; pure';
+CREATE FUNCTION outbox.parse_request(item jsonb) RETURNS outbox.enqueue_request
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    parsed  outbox.enqueue_request;
+    members constant text[] := ARRAY['tool', 'arguments', 'operation_id', 'run_id', 'occurrence',
+        'priority', 'run_at', 'expires_at', 'max_attempts', 'traceparent', 'labels', 'retry_failed'];
+    strange text;
+BEGIN
+    IF jsonb_typeof(item) <> 'object' THEN
+        PERFORM outbox.refuse('OB400', 'an operation is not a JSON object',
+            format('It is a JSON %s.', jsonb_typeof(item)),
+            'Pass objects with the parameters of outbox.enqueue.');
+    END IF;
+    SELECT k INTO strange FROM jsonb_object_keys(item) k WHERE k <> ALL (members) LIMIT 1;
+    IF FOUND THEN
+        PERFORM outbox.refuse('OB400', format('an operation has an unknown member "%s"', strange),
+            format('Members: %s.', array_to_string(members, ', ')),
+            'Leave it out, or mend its name.');
+    END IF;
+    parsed := jsonb_populate_record(NULL::outbox.enqueue_request, item);
+    parsed.arguments := coalesce(parsed.arguments, '{}');
+    parsed.occurrence := coalesce(parsed.occurrence, 1);
+    parsed.priority := coalesce(parsed.priority, 0);
+    parsed.retry_failed := coalesce(parsed.retry_failed, false);
+    RETURN parsed;
+END $$;
+COMMENT ON FUNCTION outbox.parse_request(item jsonb) IS 'One element of enqueue_many, with the defaults of enqueue';
+CREATE FUNCTION outbox.pause_tool(tool text, reason text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+BEGIN
+    UPDATE outbox.tool t SET paused_at = coalesce(t.paused_at, now()), paused_reason = pause_tool.reason
+     WHERE t.tool = pause_tool.tool;
+    IF NOT FOUND THEN
+        PERFORM outbox.check_tool(pause_tool.tool);
+        RETURN 'not_found';  -- the catalogue is empty
+    END IF;
+    RETURN 'paused';
+END $$;
+COMMENT ON FUNCTION outbox.pause_tool(tool text, reason text) IS 'No new attempts of this tool anywhere; running ones and probes go on';
+CREATE FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) RETURNS outbox.receipt
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    answer outbox.receipt;
+    known  record;
+    same   boolean;
+BEGIN
+    LOOP
+        INSERT INTO outbox.operation AS o (operation_id, tool, arguments, run_id, priority, run_at,
+                                           expires_at, max_attempts, traceparent, labels)
+        VALUES (operation_id, tool, arguments, run_id, priority, run_at, expires_at, max_attempts,
+                traceparent, labels)
+            ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING
+        RETURNING o.operation_id, CASE WHEN o.run_at > now() THEN 'scheduled' ELSE 'pending' END,
+                  o.created_at
+             INTO answer.operation_id, answer.status, answer.created_at;
+        IF FOUND THEN
+            answer.replayed := false;
+            answer.result_expired := false;
+            answer.message := CASE answer.status
+                WHEN 'scheduled' THEN 'This action is recorded and will be carried out at its time.'
+                ELSE 'This action is recorded and will be carried out.' END;
+            RETURN answer;
+        END IF;
+        SELECT v.*, o.arguments, o.arguments_digest INTO known
+          FROM outbox.operations v JOIN outbox.operation o ON o.seq = v.seq
+         WHERE v.operation_id = record_intent.operation_id;
+        CONTINUE WHEN NOT FOUND;
+        same := known.tool = tool AND outbox.same_arguments(
+            known.arguments, known.arguments_digest, known.pruned_at IS NOT NULL, arguments);
+        IF NOT same AND NOT derived THEN
+            PERFORM outbox.refuse('OB422',
+                format('operation "%s" is recorded as another action', operation_id),
+                CASE WHEN known.tool <> tool
+                     THEN format('It is recorded with tool "%s", this call names "%s".',
+                                 known.tool, tool)
+                     ELSE 'It is recorded with other arguments.' END,
+                'Use a new operation_id for a new action, or repeat the call as it was recorded.');
+        END IF;
+        IF known.status = 'failed' AND retry_failed THEN
+            CONTINUE WHEN NOT outbox.arm_again(known.seq, '{"by": "enqueue"}');
+            RETURN (operation_id, 'pending', false, NULL, NULL,
+                    'The previous attempt failed and had no effect; this action will be tried again.',
+                    known.created_at, known.compensated_by, false)::outbox.receipt;
+        END IF;
+        INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+        VALUES (operation_id, 'replayed', known.attempt_epoch, session_user,
+                jsonb_build_object('status', known.status)
+                || CASE WHEN same THEN '{}' ELSE '{"arguments_differed": true}' END::jsonb);
+        RETURN (operation_id, known.status, true, known.result, known.error,
+                outbox.status_message(known.status, true, derived, known.error, known.attention,
+                    known.compensated_by, known.compensation_status, known.result_expired)
+                || CASE WHEN same THEN ''
+                        ELSE ' The arguments of this call differed from the recorded ones; '
+                             'the recorded ones hold.' END
+                || CASE WHEN known.status <> 'failed' THEN ''
+                        ELSE ' To try it again, repeat the call with retry_failed.' END,
+                known.created_at, known.compensated_by, known.result_expired)::outbox.receipt;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) IS 'Inserts the intent, or replays what is recorded';
+CREATE FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = refuse.code, MESSAGE = refuse.problem,
+        DETAIL = refuse.detail, HINT = refuse.way_out;
+END $$;
+COMMENT ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) IS 'Raises an error with code, detail and hint';
+CREATE FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb DEFAULT NULL::jsonb) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    intent   outbox.operation;
+    work     outbox.queue;
+    settle   interval;
+    allowed  integer;
+    settled  text;
+    failure  jsonb;
+    flag     text;
+BEGIN
+    IF verdict IS NULL OR verdict NOT IN ('applied', 'not_applied') THEN
+        PERFORM outbox.refuse('OB400', 'the verdict must be applied or not_applied',
+            format('It is %s.', coalesce('"' || verdict || '"', 'null')),
+            'applied: the effect happened; not_applied: it certainly did not.');
+    ELSIF coalesce(btrim(reason), '') = '' OR coalesce(btrim(actor), '') = '' THEN
+        PERFORM outbox.refuse('OB400', 'a verdict needs a reason and an actor',
+            'Both are kept in the events of the operation.', 'Say who found out, and how.');
+    END IF;
+    SELECT o.* INTO intent FROM outbox.operation o WHERE o.operation_id = resolve.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    SELECT q.* INTO work FROM outbox.queue q
+     WHERE q.seq = intent.seq AND q.status = 'unknown' FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN 'not_unknown';
+    END IF;
+    IF work.attempt_epoch IS DISTINCT FROM expected_epoch THEN
+        RETURN 'stale';
+    END IF;
+    SELECT t.settle, t.max_attempts INTO settle, allowed FROM outbox.tool t WHERE t.tool = work.tool;
+    IF verdict = 'not_applied' AND clock_timestamp()
+        < coalesce(work.deadline_at, work.unknown_since) + coalesce(settle, interval '10 seconds') THEN
+        RETURN 'too_early';
+    END IF;
+    IF work.attention = 'late_effect' THEN
+        -- An earlier attempt's late answer has proved an effect already: this can only end succeeded.
+        settled := 'succeeded';
+        flag := CASE WHEN verdict = 'applied' AND result <> work.result THEN 'duplicate_effect'
+                     ELSE 'late_effect' END;
+        result := CASE WHEN verdict = 'applied' THEN coalesce(result, work.result)
+                       ELSE work.result END;
+    ELSIF verdict = 'applied' THEN
+        settled := 'succeeded';
+        result := coalesce(result, work.result);
+    ELSIF work.attempts < coalesce(intent.max_attempts, allowed, 8) THEN
+        settled := 'scheduled';
+        UPDATE outbox.queue q
+           SET status = 'scheduled', lease_epoch = q.lease_epoch + 1, due_at = now(),
+               leased_by = NULL, accepted = false, unknown_since = NULL, probes = 0,
+               absent_count = 0, last_absent_at = NULL, attention = NULL, asked = false,
+               result = NULL
+         WHERE q.seq = work.seq;
+        PERFORM outbox.wake(work.tool);
+    ELSE
+        settled := 'failed';
+        result := NULL;
+        failure := jsonb_build_object('code', 'not_applied', 'message',
+            'A person found that it did not happen, and its attempts are used up.');
+    END IF;
+    IF settled <> 'scheduled' THEN
+        DELETE FROM outbox.queue q WHERE q.seq = work.seq;
+        INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch, result,
+                                    error, started_at, request_hash, ambiguous, attention)
+        VALUES (work.seq, settled, work.attempts, work.lease_epoch + 1, work.attempt_epoch,
+                resolve.result, failure, work.started_at, work.request_hash, work.ambiguous,
+                flag);
+    END IF;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (resolve.operation_id, 'resolved', work.lease_epoch + 1, resolve.actor,
+            jsonb_build_object('verdict', verdict, 'to', settled, 'reason', reason,
+                'attempt_epoch', work.attempt_epoch, 'session_user', session_user));
+    RETURN 'resolved';
+END $$;
+COMMENT ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) IS 'A person settles an unknown operation: resolved, stale, too_early, not_unknown, not_found';
+CREATE FUNCTION outbox.resume_tool(tool text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+BEGIN
+    UPDATE outbox.tool t SET paused_at = NULL, paused_reason = NULL WHERE t.tool = resume_tool.tool;
+    IF NOT FOUND THEN
+        PERFORM outbox.check_tool(resume_tool.tool);
+        RETURN 'not_found';  -- the catalogue is empty
+    END IF;
+    PERFORM outbox.wake(resume_tool.tool);
+    RETURN 'resumed';
+END $$;
+COMMENT ON FUNCTION outbox.resume_tool(tool text) IS 'Ends a pause';
+CREATE FUNCTION outbox.retry(operation_id text, reason text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    AS $$
+DECLARE
+    known bigint;
+BEGIN
+    SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = retry.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    IF outbox.arm_again(known, jsonb_build_object('by', 'operator', 'reason', retry.reason)) THEN
+        RETURN 'armed';
+    END IF;
+    RETURN 'not_failed';
+END $$;
+COMMENT ON FUNCTION outbox.retry(operation_id text, reason text) IS 'failed (no effect) → pending: armed, not_failed, not_found';
+CREATE FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF pruned THEN
+        RETURN digest IS NULL OR digest = outbox.arguments_digest(given);
+    END IF;
+    IF recorded = given THEN
+        RETURN true;
+    END IF;
+    RETURN outbox.canonical_json(recorded, true) = outbox.canonical_json(given, true);
+EXCEPTION WHEN SQLSTATE 'OB400' THEN
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) IS 'Does a call say the same as the recorded one?';
+CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE
+        WHEN compensated_by IS NOT NULL AND compensation_status = 'succeeded' THEN
+            format('This action was performed and then undone by the compensation "%s".', compensated_by)
+        WHEN compensated_by IS NOT NULL THEN
+            format('This action is being undone by the compensation "%s" (%s).',
+                   compensated_by, compensation_status)
+        WHEN status = 'succeeded' THEN
+            CASE WHEN NOT coalesce(replayed, false) THEN 'This action was performed.'
+                 ELSE 'This action was already performed'
+                      || CASE WHEN derived THEN ' in this run' ELSE ' under this operation id' END
+                      || CASE WHEN result_expired THEN '; its result is no longer kept.'
+                              ELSE '; returning the earlier result.' END END
+        WHEN status = 'failed' THEN
+            format('The previous attempt of this action failed and had no effect (%s%s).',
+                   coalesce(error ->> 'code', 'failed'), coalesce(': ' || (error ->> 'message'), ''))
+        WHEN status = 'cancelled' THEN
+            'This action was cancelled before it was carried out; it had no effect.'
+        WHEN status = 'unknown' AND attention IS NOT NULL THEN
+            'This action is in progress: it may have happened already, and a person has been asked. '
+            || 'Do not send it again, and do not report failure.'
+        WHEN status = 'unknown' THEN
+            'This action is in progress: it may have happened already, and we are asking the other side. '
+            || 'Do not send it again, and do not report failure.'
+        WHEN status = 'attempting' THEN
+            'This action is in progress: it is being carried out at this moment. '
+            || 'Do not send it again, and do not assume failure.'
+        WHEN status = 'scheduled' THEN
+            'This action is in progress: it is recorded and waits for its time. '
+            || 'Do not send it again, and do not assume failure.'
+        ELSE
+            'This action is in progress: it is recorded and waits to be carried out. '
+            || 'Do not send it again, and do not assume failure.'
+        END
+        || CASE WHEN replayed THEN ' Nothing was executed again.' ELSE '' END
+$$;
+COMMENT ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) IS 'What a model reads about an operation, one wording per status';
+CREATE FUNCTION outbox.utf16_order(key text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN octet_length(key) = length(key) THEN key
+           ELSE regexp_replace(
+                    replace(key COLLATE "C", E'\U0010FFFF', E'\U0010FFFF\u0001'),
+                    E'([\\uE000-\\uFFFF])', E'\U0010FFFF\\1', 'g') END
+$$;
+COMMENT ON FUNCTION outbox.utf16_order(key text) IS 'Sort key of an object key: order of UTF-16 code units under COLLATE "C"';
+CREATE FUNCTION outbox.wake(tool text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF current_setting('outbox.wakeup', true) = 'off' THEN
+        RETURN;
+    END IF;
+    IF NOT pg_try_advisory_xact_lock_shared(1869968504, hashtext(tool)) THEN
+        PERFORM pg_notify('outbox_wake', tool);
+    END IF;
+END $$;
+COMMENT ON FUNCTION outbox.wake(tool text) IS 'Wakes a sleeping daemon for a row that became pending without an insert';
+CREATE TABLE outbox.operation (
+    operation_id text NOT NULL,
+    seq bigint NOT NULL,
+    tool text NOT NULL,
+    arguments jsonb DEFAULT '{}'::jsonb NOT NULL,
+    run_id text,
+    priority smallint DEFAULT 0 NOT NULL,
+    run_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    max_attempts integer,
+    traceparent text,
+    labels jsonb,
+    compensates text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    arguments_digest text,
+    pruned_at timestamp with time zone,
+    CONSTRAINT operation_arguments CHECK (((jsonb_typeof(arguments) = 'object'::text) AND (octet_length((arguments)::text) <= 1048576))),
+    CONSTRAINT operation_expires_at CHECK (isfinite(expires_at)),
+    CONSTRAINT operation_id_characters CHECK ((operation_id !~ '[\u0001-\u001f\u007f-\u009f]'::text)),
+    CONSTRAINT operation_id_length CHECK (((octet_length(operation_id) >= 1) AND (octet_length(operation_id) <=
+CASE
+    WHEN (compensates IS NULL) THEN 200
+    ELSE 300
+END))),
+    CONSTRAINT operation_id_reserved CHECK (((compensates IS NOT NULL) OR (POSITION((':compensate:'::text) IN (operation_id)) = 0))),
+    CONSTRAINT operation_labels CHECK (((jsonb_typeof(labels) = 'object'::text) AND (NOT jsonb_path_exists(labels, '$.*?(@.type() != "string")'::jsonpath)))),
+    CONSTRAINT operation_max_attempts CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT operation_priority CHECK (((priority >= '-100'::integer) AND (priority <= 100))),
+    CONSTRAINT operation_run_at CHECK (isfinite(run_at)),
+    CONSTRAINT operation_run_id CHECK (((octet_length(run_id) <= 200) AND (run_id !~ '[\u0001-\u001f\u007f-\u009f]'::text))),
+    CONSTRAINT operation_tool CHECK (((octet_length(tool) >= 1) AND (octet_length(tool) <= 100))),
+    CONSTRAINT operation_traceparent CHECK ((traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'::text))
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
+COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
+COMMENT ON COLUMN outbox.operation.operation_id IS 'Identity of the intent, for ever: a second row with this id cannot exist';
+COMMENT ON COLUMN outbox.operation.seq IS 'Joins operation, queue and outcome; order of insertion';
+COMMENT ON COLUMN outbox.operation.tool IS 'Name of the tool in the daemon''s configuration';
+COMMENT ON COLUMN outbox.operation.arguments IS 'What the tool is called with; {} once pruned';
+COMMENT ON COLUMN outbox.operation.run_id IS 'Scope of the derived id: the same call in one run is one operation';
+COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, -100 to 100';
+COMMENT ON COLUMN outbox.operation.run_at IS 'Not before this time (database clock)';
+COMMENT ON COLUMN outbox.operation.expires_at IS 'Never start an attempt after this time (database clock)';
+COMMENT ON COLUMN outbox.operation.max_attempts IS 'Attempts allowed; null: as the tool says';
+COMMENT ON COLUMN outbox.operation.traceparent IS 'W3C trace context of the planner';
+COMMENT ON COLUMN outbox.operation.labels IS 'Object of strings, for people and filters';
+COMMENT ON COLUMN outbox.operation.compensates IS 'The operation this one undoes; set by outbox.compensate only';
+COMMENT ON COLUMN outbox.operation.created_at IS 'Start of the planner''s transaction';
+COMMENT ON COLUMN outbox.operation.arguments_digest IS 'SHA-256 (hex) of the canonical arguments, kept when they are pruned';
+COMMENT ON COLUMN outbox.operation.pruned_at IS 'When the arguments were pruned';
+CREATE TABLE outbox.outcome (
+    seq bigint NOT NULL,
+    outcome text NOT NULL,
+    attempts integer NOT NULL,
+    lease_epoch integer NOT NULL,
+    attempt_epoch integer,
+    result jsonb,
+    error jsonb,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone DEFAULT now() NOT NULL,
+    request_hash bigint,
+    ambiguous boolean DEFAULT false NOT NULL,
+    attention text,
+    result_expired boolean DEFAULT false NOT NULL,
+    CONSTRAINT outcome_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
+    CONSTRAINT outcome_failed CHECK (((outcome <> 'failed'::text) OR (error IS NOT NULL))),
+    CONSTRAINT outcome_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text])))
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.2');
+COMMENT ON TABLE outbox.outcome IS 'The end: inserted by the statement that deletes the queue row';
+COMMENT ON COLUMN outbox.outcome.lease_epoch IS 'Last epoch; an armed-again operation goes on from it';
+COMMENT ON COLUMN outbox.outcome.result_expired IS 'The result was pruned; the operation still replays';
+CREATE TABLE outbox.queue (
+    seq bigint NOT NULL,
+    tool text NOT NULL,
+    priority smallint NOT NULL,
+    status text NOT NULL,
+    lease_epoch integer DEFAULT 0 NOT NULL,
+    attempt_epoch integer,
+    attempts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    leased_by uuid,
+    attempted_at timestamp with time zone,
+    started_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    ambiguous boolean DEFAULT false NOT NULL,
+    accepted boolean DEFAULT false NOT NULL,
+    request_hash bigint,
+    unknown_since timestamp with time zone,
+    probes integer DEFAULT 0 NOT NULL,
+    absent_count integer DEFAULT 0 NOT NULL,
+    last_absent_at timestamp with time zone,
+    attention text,
+    asked boolean DEFAULT false NOT NULL,
+    result jsonb,
+    error jsonb,
+    CONSTRAINT queue_attempting CHECK (((status <> 'attempting'::text) OR ((leased_by IS NOT NULL) AND (deadline_at IS NOT NULL) AND (due_at IS NOT NULL) AND (attempt_epoch IS NOT NULL) AND (started_at IS NOT NULL)))),
+    CONSTRAINT queue_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
+    CONSTRAINT queue_scheduled CHECK (((status <> 'scheduled'::text) OR (due_at IS NOT NULL))),
+    CONSTRAINT queue_status CHECK ((status = ANY (ARRAY['pending'::text, 'scheduled'::text, 'attempting'::text, 'unknown'::text]))),
+    CONSTRAINT queue_unknown CHECK (((status <> 'unknown'::text) OR ((due_at IS NOT NULL) AND (unknown_since IS NOT NULL))))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='10000');
+COMMENT ON TABLE outbox.queue IS 'The work: one slim row per operation that is not final';
+COMMENT ON COLUMN outbox.queue.lease_epoch IS 'Every status write compares it and sets + 1; it never repeats or goes back';
+COMMENT ON COLUMN outbox.queue.attempt_epoch IS 'lease_epoch of the last attempt';
+COMMENT ON COLUMN outbox.queue.attempts IS 'Attempts made; what was not sent is given back';
+COMMENT ON COLUMN outbox.queue.due_at IS 'When somebody must look next: promote, declare the lease expired, probe; infinity: only a person can help';
+COMMENT ON COLUMN outbox.queue.expires_at IS 'Copy of the intent''s; cleared when a failed operation is armed again';
+COMMENT ON COLUMN outbox.queue.leased_by IS 'Worker of the attempt or of the probe under way';
+COMMENT ON COLUMN outbox.queue.attempted_at IS 'Start of the last attempt';
+COMMENT ON COLUMN outbox.queue.started_at IS 'Start of the first attempt';
+COMMENT ON COLUMN outbox.queue.deadline_at IS 'Hard end of the last attempt: after it the worker sends nothing';
+COMMENT ON COLUMN outbox.queue.ambiguous IS 'An attempt ended unknown: a later rejection proves nothing by itself';
+COMMENT ON COLUMN outbox.queue.accepted IS 'The other side took it (202): unknown, but not an anomaly';
+COMMENT ON COLUMN outbox.queue.request_hash IS 'Hash of what the first attempt asked and how it is looked for (outbox.request)';
+COMMENT ON COLUMN outbox.queue.unknown_since IS 'reconcile.give_up_after counts from here';
+COMMENT ON COLUMN outbox.queue.absent_count IS 'Absent verdicts counted towards reconcile.confirmations';
+COMMENT ON COLUMN outbox.queue.attention IS 'Why a person must look; null: nobody must';
+COMMENT ON COLUMN outbox.queue.asked IS 'A person asked for a probe now (outboxd probe ID)';
+COMMENT ON COLUMN outbox.queue.result IS 'What an accepted attempt answered';
+COMMENT ON COLUMN outbox.queue.error IS 'How the last attempt ended, {"code", "message"}';
+CREATE VIEW outbox.attention AS
+ SELECT o.operation_id,
+    o.tool,
+    a.status,
+    a.attention,
+        CASE a.attention
+            WHEN 'manual'::text THEN 'No look-up is configured for this tool: only a person can tell whether it happened.'::text
+            WHEN 'conflict'::text THEN 'The look-up found something else than was asked for, or more than one match.'::text
+            WHEN 'hold'::text THEN 'It did not happen; the tool is configured to wait for a person before trying again.'::text
+            WHEN 'give_up'::text THEN 'The look-up gave no clear answer for too long.'::text
+            WHEN 'provider'::text THEN 'The other side says that a person must look.'::text
+            WHEN 'late_effect'::text THEN 'An answer came late: it did happen, although it was recorded without effect.'::text
+            WHEN 'duplicate_effect'::text THEN 'It happened twice; both results are in the events.'::text
+            ELSE NULL::text
+        END AS why,
+    a.error,
+    a.attempts,
+    a.attempt_epoch,
+    a.since,
+    o.run_id,
+    o.created_at
+   FROM (( SELECT q.seq,
+            q.status,
+            q.attention,
+            q.error,
+            q.attempts,
+            q.attempt_epoch,
+            q.unknown_since AS since
+           FROM outbox.queue q
+          WHERE (q.attention IS NOT NULL)
+        UNION ALL
+         SELECT e.seq,
+            e.outcome,
+            e.attention,
+            e.error,
+            e.attempts,
+            e.attempt_epoch,
+            e.finished_at
+           FROM outbox.outcome e
+          WHERE (e.attention IS NOT NULL)) a
+     JOIN outbox.operation o ON ((o.seq = a.seq)));
+COMMENT ON VIEW outbox.attention IS 'What waits for a person, and why';
+COMMENT ON COLUMN outbox.attention.operation_id IS 'Identity of the operation';
+COMMENT ON COLUMN outbox.attention.tool IS 'Name of the tool';
+COMMENT ON COLUMN outbox.attention.status IS 'unknown: outbox.resolve settles it; final: outbox.acknowledge clears the flag';
+COMMENT ON COLUMN outbox.attention.attention IS 'The reason, from a closed set';
+COMMENT ON COLUMN outbox.attention.why IS 'The reason in a sentence';
+COMMENT ON COLUMN outbox.attention.error IS 'How the last attempt or probe ended';
+COMMENT ON COLUMN outbox.attention.attempts IS 'Attempts made';
+COMMENT ON COLUMN outbox.attention.attempt_epoch IS 'Pass it to outbox.resolve as expected_epoch';
+COMMENT ON COLUMN outbox.attention.since IS 'Unknown since, or finished at';
+COMMENT ON COLUMN outbox.attention.run_id IS 'The planner''s run';
+COMMENT ON COLUMN outbox.attention.created_at IS 'Start of the planner''s transaction';
+CREATE TABLE outbox.event (
+    id bigint NOT NULL,
+    operation_id text NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    kind text NOT NULL,
+    epoch integer,
+    worker uuid,
+    actor text,
+    detail jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT event_kind CHECK ((kind = ANY (ARRAY['replayed'::text, 'retry'::text, 'failed'::text, 'succeeded'::text, 'released'::text, 'unknown'::text, 'lease_expired'::text, 'probe'::text, 'attention'::text, 'resolved'::text, 'acknowledged'::text, 'cancelled'::text, 'retried'::text, 'late_result'::text, 'timeline'::text, 'result_lost'::text])))
+);
+COMMENT ON TABLE outbox.event IS 'Append-only log of abnormal things; the clean path writes none';
+ALTER TABLE outbox.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME outbox.event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE TABLE outbox.migration (
+    number integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    breaking boolean NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+COMMENT ON TABLE outbox.migration IS 'Migrations that were applied; forward only';
+ALTER TABLE outbox.operation ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME outbox.operation_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+CREATE VIEW outbox.operations AS
+ SELECT o.operation_id,
+    s.status,
+    NULL::boolean AS replayed,
+    e.result,
+    e.error,
+    outbox.status_message(s.status, NULL::boolean, (o.run_id IS NOT NULL), e.error, COALESCE(e.attention, q.attention), c.operation_id, c.status, COALESCE(e.result_expired, false)) AS message,
+    o.created_at,
+    c.operation_id AS compensated_by,
+    COALESCE(e.result_expired, false) AS result_expired,
+    o.tool,
+    o.run_id,
+    COALESCE(e.attempts, q.attempts) AS attempts,
+        CASE
+            WHEN (e.seq IS NULL) THEN q.attempt_epoch
+            ELSE e.attempt_epoch
+        END AS attempt_epoch,
+        CASE
+            WHEN (e.seq IS NULL) THEN q.started_at
+            ELSE e.started_at
+        END AS started_at,
+    e.finished_at,
+    o.compensates,
+        CASE
+            WHEN (e.seq IS NULL) THEN q.attention
+            ELSE e.attention
+        END AS attention,
+    o.seq,
+    o.priority,
+    q.due_at,
+    q.leased_by,
+    (
+        CASE
+            WHEN (e.seq IS NULL) THEN q.started_at
+            ELSE e.started_at
+        END - GREATEST(o.created_at, o.run_at)) AS waited,
+    (e.finished_at - e.started_at) AS took,
+    (COALESCE(e.attention, q.attention) IS NOT NULL) AS needs_attention,
+    c.status AS compensation_status,
+    q.error AS last_error,
+    q.unknown_since,
+    q.deadline_at,
+    o.labels,
+    o.pruned_at
+   FROM ((((outbox.operation o
+     LEFT JOIN outbox.queue q ON ((q.seq = o.seq)))
+     LEFT JOIN outbox.outcome e ON ((e.seq = o.seq)))
+     CROSS JOIN LATERAL ( SELECT COALESCE(e.outcome, q.status) AS status) s)
+     LEFT JOIN LATERAL ( SELECT u.operation_id,
+            COALESCE(ue.outcome, uq.status) AS status
+           FROM ((outbox.operation u
+             LEFT JOIN outbox.queue uq ON ((uq.seq = u.seq)))
+             LEFT JOIN outbox.outcome ue ON ((ue.seq = u.seq)))
+          WHERE ((u.compensates = o.operation_id) AND ((ue.outcome IS NULL) OR (ue.outcome = 'succeeded'::text)))
+          ORDER BY ue.outcome, u.seq
+         LIMIT 1) c ON (true));
+COMMENT ON VIEW outbox.operations IS 'Every operation with its state; the truth for people and planners';
+COMMENT ON COLUMN outbox.operations.operation_id IS 'Identity of the operation, for ever';
+COMMENT ON COLUMN outbox.operations.status IS 'pending, scheduled, attempting, unknown; final: succeeded, failed (no effect), cancelled';
+COMMENT ON COLUMN outbox.operations.replayed IS 'Always null here: only an enqueue can be a replay';
+COMMENT ON COLUMN outbox.operations.result IS 'What the tool answered, when succeeded';
+COMMENT ON COLUMN outbox.operations.error IS 'Why it failed, {"code", "message"}';
+COMMENT ON COLUMN outbox.operations.message IS 'The state in a sentence for a model';
+COMMENT ON COLUMN outbox.operations.created_at IS 'Start of the planner''s transaction';
+COMMENT ON COLUMN outbox.operations.compensated_by IS 'The operation that undoes this one';
+COMMENT ON COLUMN outbox.operations.result_expired IS 'The result was pruned; the operation still replays';
+COMMENT ON COLUMN outbox.operations.tool IS 'Name of the tool';
+COMMENT ON COLUMN outbox.operations.run_id IS 'The planner''s run';
+COMMENT ON COLUMN outbox.operations.attempts IS 'Attempts made; what was not sent does not count';
+COMMENT ON COLUMN outbox.operations.attempt_epoch IS 'Identifies the last attempt; outbox.resolve asks for it';
+COMMENT ON COLUMN outbox.operations.started_at IS 'Start of the first attempt';
+COMMENT ON COLUMN outbox.operations.finished_at IS 'When the outcome was recorded';
+COMMENT ON COLUMN outbox.operations.compensates IS 'The operation this one undoes';
+COMMENT ON COLUMN outbox.operations.attention IS 'Why a person must look: manual, conflict, hold, give_up, provider, late_effect, duplicate_effect';
+COMMENT ON COLUMN outbox.operations.seq IS 'Order of insertion';
+COMMENT ON COLUMN outbox.operations.priority IS 'Smaller first';
+COMMENT ON COLUMN outbox.operations.due_at IS 'When somebody looks at it next; infinity: only a person can help';
+COMMENT ON COLUMN outbox.operations.leased_by IS 'The daemon that attempts or probes it';
+COMMENT ON COLUMN outbox.operations.waited IS 'From being due first to its first attempt';
+COMMENT ON COLUMN outbox.operations.took IS 'From its first attempt to its end';
+COMMENT ON COLUMN outbox.operations.needs_attention IS 'A person must look';
+COMMENT ON COLUMN outbox.operations.compensation_status IS 'Status of compensated_by';
+COMMENT ON COLUMN outbox.operations.last_error IS 'How the last attempt of an open operation ended';
+COMMENT ON COLUMN outbox.operations.unknown_since IS 'Since when it is unknown';
+COMMENT ON COLUMN outbox.operations.deadline_at IS 'Hard end of the last attempt of an open operation';
+COMMENT ON COLUMN outbox.operations.labels IS 'The planner''s labels';
+COMMENT ON COLUMN outbox.operations.pruned_at IS 'When the arguments were pruned';
+CREATE TABLE outbox.request (
+    tool text NOT NULL,
+    request_hash bigint NOT NULL,
+    key_settings jsonb NOT NULL,
+    published_at timestamp with time zone DEFAULT now() NOT NULL
+);
+CREATE TABLE outbox.setting (
+    name text NOT NULL,
+    value text NOT NULL
+);
+CREATE TABLE outbox.tool (
+    tool text NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    effect text NOT NULL,
+    revision text NOT NULL,
+    dedup_fields text[] DEFAULT '{}'::text[] NOT NULL,
+    compensations text[] DEFAULT '{}'::text[] NOT NULL,
+    max_attempts integer DEFAULT 8 NOT NULL,
+    timeout interval DEFAULT '00:00:20'::interval NOT NULL,
+    settle interval DEFAULT '00:00:10'::interval NOT NULL,
+    arguments_schema jsonb,
+    published_at timestamp with time zone DEFAULT now() NOT NULL,
+    published_by uuid,
+    paused_at timestamp with time zone,
+    paused_reason text,
+    CONSTRAINT tool_effect_check CHECK ((effect = ANY (ARRAY['write'::text, 'read'::text])))
+);
+COMMENT ON TABLE outbox.tool IS 'The tools that daemons publish from their configuration; no secret is in it';
+CREATE TABLE outbox.worker (
+    worker uuid NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    tools text[] DEFAULT '{}'::text[] NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    heartbeat_at timestamp with time zone DEFAULT now() NOT NULL,
+    stopped_at timestamp with time zone
+)
+WITH (fillfactor='50');
+COMMENT ON TABLE outbox.worker IS 'Running daemons; a fresh UUID per start';
+ALTER TABLE ONLY outbox.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY outbox.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
+ALTER TABLE ONLY outbox.operation
+    ADD CONSTRAINT operation_id_key UNIQUE (operation_id);
+ALTER TABLE ONLY outbox.operation
+    ADD CONSTRAINT operation_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY outbox.outcome
+    ADD CONSTRAINT outcome_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY outbox.queue
+    ADD CONSTRAINT queue_pkey PRIMARY KEY (seq);
+ALTER TABLE ONLY outbox.request
+    ADD CONSTRAINT request_pkey PRIMARY KEY (tool, request_hash);
+ALTER TABLE ONLY outbox.setting
+    ADD CONSTRAINT setting_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY outbox.tool
+    ADD CONSTRAINT tool_pkey PRIMARY KEY (tool);
+ALTER TABLE ONLY outbox.worker
+    ADD CONSTRAINT worker_pkey PRIMARY KEY (worker);
+CREATE INDEX event_at ON outbox.event USING brin (at);
+CREATE INDEX event_operation ON outbox.event USING btree (operation_id, id);
+CREATE INDEX operation_compensates ON outbox.operation USING btree (compensates) WHERE (compensates IS NOT NULL);
+CREATE INDEX outcome_attention_idx ON outbox.outcome USING btree (attention) WHERE (attention IS NOT NULL);
+CREATE INDEX queue_due ON outbox.queue USING btree (tool, due_at) WHERE (status = ANY (ARRAY['scheduled'::text, 'attempting'::text, 'unknown'::text]));
+CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['pending'::text, 'scheduled'::text])));
+CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
+CREATE TRIGGER file_work AFTER INSERT ON outbox.operation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION outbox.file_work();
+GRANT USAGE ON SCHEMA outbox TO outbox_planner;
+GRANT USAGE ON SCHEMA outbox TO outbox_worker;
+GRANT USAGE ON SCHEMA outbox TO outbox_reader;
+GRANT USAGE ON SCHEMA outbox TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.cancel(operation_id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.canonical_number(n numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.check_size(arguments jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.check_tool(tool text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.disown() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.edit_distance(a text, b text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.enqueue_many(requests jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.file_work() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.get(operation_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.grant_rights() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.is_shortest_double(n numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.parse_request(item jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.pause_tool(tool text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.resume_tool(tool text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.retry(operation_id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
+REVOKE ALL ON FUNCTION outbox.utf16_order(key text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.wake(tool text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.wake(tool text) TO outbox_worker;
+GRANT SELECT ON TABLE outbox.operation TO outbox_worker;
+GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_planner;
+GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_worker;
+GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(arguments) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(arguments),UPDATE(arguments) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(arguments) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_planner;
+GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_worker;
+GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_operator;
+GRANT UPDATE(arguments_digest) ON TABLE outbox.operation TO outbox_worker;
+GRANT UPDATE(pruned_at) ON TABLE outbox.operation TO outbox_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.outcome TO outbox_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.queue TO outbox_worker;
+GRANT SELECT ON TABLE outbox.attention TO outbox_worker;
+GRANT SELECT ON TABLE outbox.attention TO outbox_reader;
+GRANT SELECT ON TABLE outbox.attention TO outbox_operator;
+GRANT SELECT,INSERT,DELETE ON TABLE outbox.event TO outbox_worker;
+GRANT SELECT ON TABLE outbox.event TO outbox_reader;
+GRANT SELECT ON TABLE outbox.event TO outbox_operator;
+GRANT SELECT ON TABLE outbox.migration TO outbox_worker;
+GRANT SELECT ON TABLE outbox.operations TO outbox_worker;
+GRANT SELECT ON TABLE outbox.operations TO outbox_reader;
+GRANT SELECT ON TABLE outbox.operations TO outbox_operator;
+GRANT SELECT,INSERT,UPDATE ON TABLE outbox.request TO outbox_worker;
+GRANT SELECT,INSERT,UPDATE ON TABLE outbox.setting TO outbox_worker;
+GRANT SELECT,INSERT,UPDATE ON TABLE outbox.tool TO outbox_worker;
+GRANT SELECT ON TABLE outbox.tool TO outbox_reader;
+GRANT SELECT ON TABLE outbox.tool TO outbox_operator;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.worker TO outbox_worker;
+GRANT SELECT ON TABLE outbox.worker TO outbox_reader;
+GRANT SELECT ON TABLE outbox.worker TO outbox_operator;

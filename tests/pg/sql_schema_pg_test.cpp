@@ -1,0 +1,126 @@
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include "sql/queries.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/database.hpp"
+#include "tests/support/refusal.hpp"
+
+using tests::Database;
+using tests::refusal;
+
+namespace {
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+std::string output_of(const std::string& command) {
+    std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (auto length = std::fread(buffer.data(), 1, buffer.size(), pipe.get())) {
+        text.append(buffer.data(), length);
+    }
+    return text;
+}
+
+// What differs between versions of pg_dump without any difference in the schema: comments, settings,
+// the key of \restrict, blank lines.
+std::string normalised(const std::string& dump) {
+    std::istringstream lines(dump);
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+        auto begins = [&](const char* what) {
+            return line.rfind(what, 0) == 0;
+        };
+        if (line.empty() || begins("--") || begins("SET ") || begins("SELECT pg_catalog.set_config") ||
+            begins("\\restrict") || begins("\\unrestrict")) {
+            continue;
+        }
+        text += line + "\n";
+    }
+    return text;
+}
+
+}  // namespace
+
+// Refresh after a deliberate change, and read the difference:
+//   OUTBOX_UPDATE_GOLDEN=1 tests/support/pg_cluster.sh build/dev/tests/pg/pg_tests "the schema*"
+TEST_CASE("the schema is the one that was reviewed") {
+    Database database;
+    auto dump = normalised(output_of(environment("OUTBOX_TEST_PGBIN") + "/pg_dump --schema-only "
+                                     "--no-owner --schema outbox --dbname '" + database.dsn() + "'"));
+    REQUIRE(dump.size() > 10'000);
+    const std::string path = OUTBOX_SOURCE_DIR "/tests/golden/schema.sql";
+    if (!environment("OUTBOX_UPDATE_GOLDEN").empty()) {
+        std::ofstream(path) << dump;
+    }
+    std::ifstream file(path);
+    std::stringstream golden;
+    golden << file.rdbuf();
+    std::istringstream have(dump);
+    std::string line;
+    std::string expected;
+    for (int number = 1; std::getline(golden, expected); ++number) {
+        REQUIRE(std::getline(have, line));
+        INFO("tests/golden/schema.sql:" << number);
+        REQUIRE(line == expected);
+    }
+    CHECK_FALSE(std::getline(have, line));
+}
+
+TEST_CASE("every embedded query prepares against the migrated schema") {
+    Database database;
+    auto session = database.connect();
+    REQUIRE(outbox::sql::queries().size() > 10);
+    for (const auto& query : outbox::sql::queries()) {
+        INFO(query.name);
+        CHECK_NOTHROW(session.run("PREPARE q_" + std::string(query.name) + " AS " + *query.text));
+    }
+    CHECK(session.text("SELECT count(*) FROM pg_prepared_statements") ==
+          std::to_string(outbox::sql::queries().size()));
+}
+
+TEST_CASE("migrations are numbered, named and hashed") {
+    int expected = 0;
+    for (const auto& migration : outbox::sql::migrations()) {
+        CHECK(migration.number == ++expected);
+        CHECK(std::stoi(migration.name) == expected);
+        CHECK(migration.checksum.size() == 64);
+        CHECK_FALSE(migration.breaking);
+    }
+    CHECK(outbox::sql::migrations()[0].text.find("CREATE SCHEMA") != std::string::npos);
+}
+
+TEST_CASE("an encoding other than UTF8 is refused") {
+    Database any;
+    auto admin = any.connect();
+    const auto name = any.name() + "_latin1";
+    admin.run("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
+    {
+        tests::Session session(any.dsn() + " dbname=" + name + " client_encoding=UTF8");
+        CHECK_THROWS_WITH(tests::migrate(session), ContainsSubstring("encoding UTF8"));
+    }
+    admin.run("DROP DATABASE " + name + " WITH (FORCE)");
+}
+
+TEST_CASE("a table defends itself against impossible states") {
+    Database database;
+    auto session = database.connect();
+    session.run("INSERT INTO outbox.operation (operation_id, tool) VALUES ('op-1', 't')");
+    for (std::string change : {"status = 'done'", "status = 'scheduled'", "status = 'attempting'",
+                               "status = 'unknown'", "attention = 'whatever'"}) {
+        INFO(change);
+        CHECK(refusal(session, "UPDATE outbox.queue SET " + change).sqlstate == "23514");
+    }
+    CHECK(refusal(session, "INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch) "
+                           "VALUES (1, 'failed', 1, 1)").sqlstate == "23514");
+    CHECK(refusal(session, "INSERT INTO outbox.event (operation_id, kind) VALUES ('op-1', 'done')")
+              .sqlstate == "23514");
+}
