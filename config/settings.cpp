@@ -6,8 +6,7 @@
 namespace config {
 namespace {
 
-constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kMiB = 1024 * kKiB;
+constexpr std::size_t kMiB = 1024 * 1024;
 
 void read_embedded(MapReader& database, Database& out) {
     if (!database.has("embedded")) return;
@@ -93,9 +92,9 @@ void read_log(MapReader& root, LogSettings& out) {
 
 void read_limits(MapReader& root, Limits& out) {
     auto in = root.section("limits");
-    in.size("arguments", out.arguments, {kKiB, 64 * kMiB});
-    in.size("result", out.result, {kKiB, 64 * kMiB});
-    in.size("response", out.response, {kKiB, 256 * kMiB});
+    in.size("arguments", out.arguments, {256, 64 * kMiB});
+    in.size("result", out.result, {256, 64 * kMiB});
+    in.size("response", out.response, {256, 256 * kMiB});
     in.finish();
 }
 

@@ -1,6 +1,5 @@
-#include <filesystem>
-#include <regex>
 #include <sstream>
+#include <string>
 
 #include "tests/support/catch.hpp"
 #include "tests/unit/config/files.hpp"
@@ -24,7 +23,9 @@ std::string everything(const std::string& legacy_password_file) {
         }
         out += line + '\n';
     }
-    return std::regex_replace(out, std::regex("/run/secrets/legacy"), legacy_password_file);
+    const std::string path = "/run/secrets/legacy";
+    const auto at = out.find(path);
+    return at == std::string::npos ? out : out.replace(at, path.size(), legacy_password_file);
 }
 
 }  // namespace

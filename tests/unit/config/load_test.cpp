@@ -1,5 +1,6 @@
 #include "config/load.hpp"
 
+#include <stdexcept>
 #include <variant>
 
 #include "tests/support/catch.hpp"
