@@ -5,6 +5,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -41,7 +42,9 @@ int hex_digit(char c) {
 
 struct Session {
     beast::tcp_stream stream;
-    asio::cancellation_signal cancel;
+    // Shared with a cancellation on its way, which may arrive after the session's own end.
+    std::shared_ptr<asio::cancellation_signal> cancel =
+        std::make_shared<asio::cancellation_signal>();
     explicit Session(tcp::socket socket) : stream(std::move(socket)) {}
 };
 
@@ -223,7 +226,7 @@ void HttpServer::Impl::start(tcp::socket socket) {
     };
     asio::co_spawn(
         executor_, serve(*session),
-        asio::bind_cancellation_slot(session->cancel.slot(), std::move(ended))
+        asio::bind_cancellation_slot(session->cancel->slot(), std::move(ended))
     );
 }
 
@@ -233,10 +236,11 @@ void HttpServer::Impl::stop() {
     error_code ignored;
     acceptor_.close(ignored);
     pause_.cancel();
-    for (auto next = sessions_.begin(); next != sessions_.end();) {
-        auto session = next++;
-        session->stream.close();
-        session->cancel.emit(asio::cancellation_type::terminal);
+    for (auto& session : sessions_) {
+        session.stream.close();
+        asio::post(executor_, [cancel = session.cancel] {
+            cancel->emit(asio::cancellation_type::terminal);
+        });
     }
 }
 

@@ -2,13 +2,13 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/error.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <algorithm>
@@ -52,6 +52,18 @@ std::string tls_reason(const error_code& ec, SSL* ssl) {
         if (reason != nullptr) return reason;
     }
     return ec.message();
+}
+
+// Whom the certificate must name; OpenSSL checks it with the rest when verification is on.
+bool name_peer(SSL* ssl, const std::string& host) {
+    X509_VERIFY_PARAM* parameters = SSL_get0_param(ssl);
+    if (is_address(host)) return X509_VERIFY_PARAM_set1_ip_asc(parameters, host.c_str()) == 1;
+    X509_VERIFY_PARAM_set_hostflags(
+        parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT
+    );
+    // SNI is for names only (RFC 6066).
+    return X509_VERIFY_PARAM_set1_host(parameters, host.c_str(), host.size()) == 1 &&
+           SSL_set_tlsext_host_name(ssl, host.c_str()) == 1;
 }
 
 ConnectFailure give_up(std::string code, const Origin& origin, const std::string& why) {
@@ -203,13 +215,9 @@ asio::awaitable<std::optional<ConnectFailure>> HttpConnection::shake_hands(
 ) {
     SSL* ssl = tls_->native_handle();
     error_code ec;
-    // SNI is for names only (RFC 6066).
-    if (!is_address(origin_.host)) SSL_set_tlsext_host_name(ssl, origin_.host.c_str());
-    if (verify) {
-        tls_->set_verify_mode(asio::ssl::verify_peer, ec);
-        tls_->set_verify_callback(asio::ssl::host_name_verification(origin_.host), ec);
-    } else {
-        tls_->set_verify_mode(asio::ssl::verify_none, ec);
+    tls_->set_verify_mode(verify ? asio::ssl::verify_peer : asio::ssl::verify_none, ec);
+    if (ec || !name_peer(ssl, origin_.host)) {
+        co_return give_up("not_sent_tls", origin_, "TLS cannot be set up for this name");
     }
     watch(limit);
     auto [error] = co_await tls_->async_handshake(asio::ssl::stream_base::client, kTuple);
