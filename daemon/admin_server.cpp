@@ -47,7 +47,9 @@ ServerResponse only_get() {
 }  // namespace
 
 AdminServer::AdminServer(
-    asio::any_io_executor executor, AdminOptions options, const Metrics& metrics,
+    asio::any_io_executor executor,
+    AdminOptions options,
+    const Metrics& metrics,
     Readiness readiness
 )
     : options_(std::move(options)),
@@ -76,7 +78,8 @@ asio::awaitable<ServerResponse> AdminServer::handle(ServerRequest request) {
         is_known_host(request)
             ? route(request)
             : problem(
-                  421, "Misdirected request",
+                  421,
+                  "Misdirected request",
                   "The Host header names neither this machine nor one of admin.hosts."
               );
     response.headers.emplace_back("Cache-Control", "no-store");

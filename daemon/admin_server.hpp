@@ -20,12 +20,14 @@ struct AdminOptions {
 // that is neither a loopback name nor configured is refused: a page in somebody's browser must not
 // reach it by pointing its own name here.
 class AdminServer {
-  public:
+ public:
     // Empty when ready, else a sentence that says what is missing.
     using Readiness = std::function<std::optional<std::string>()>;
 
     AdminServer(
-        asio::any_io_executor executor, AdminOptions options, const Metrics& metrics,
+        asio::any_io_executor executor,
+        AdminOptions options,
+        const Metrics& metrics,
         Readiness readiness
     );
 
@@ -35,7 +37,7 @@ class AdminServer {
     asio::awaitable<void> run() { return server_.run(); }
     void stop() { server_.stop(); }
 
-  private:
+ private:
     asio::awaitable<ServerResponse> handle(ServerRequest request);
     [[nodiscard]] ServerResponse route(const ServerRequest& request) const;
     [[nodiscard]] bool is_known_host(const ServerRequest& request) const;

@@ -1,5 +1,6 @@
 #include "daemon/http_server.hpp"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -15,7 +16,6 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <algorithm>
 #include <exception>
 #include <list>
 
@@ -146,7 +146,7 @@ ServerResponse problem(int status, std::string_view title, std::string_view deta
 }
 
 class HttpServer::Impl {
-  public:
+ public:
     Impl(asio::any_io_executor executor, ServerOptions options, ServerHandler handler)
         : executor_(executor),
           options_(options),
@@ -159,11 +159,12 @@ class HttpServer::Impl {
     asio::awaitable<void> run();
     void stop();
 
-  private:
+ private:
     asio::awaitable<void> serve(Session& session);
     asio::awaitable<bool> serve_one(Session& session, beast::flat_buffer& buffer);
     asio::awaitable<bool> answer(
-        Session& session, ServerResponse response, bool head, bool keep_alive);
+        Session& session, ServerResponse response, bool head, bool keep_alive
+    );
     asio::awaitable<ServerResponse> ask_handler(ServerRequest request);
     void start(tcp::socket socket);
 
@@ -225,7 +226,8 @@ void HttpServer::Impl::start(tcp::socket socket) {
         if (stopping_) pause_.cancel();
     };
     asio::co_spawn(
-        executor_, serve(*session),
+        executor_,
+        serve(*session),
         asio::bind_cancellation_slot(session->cancel->slot(), std::move(ended))
     );
 }
@@ -322,10 +324,16 @@ std::optional<std::string> HttpServer::listen(const std::string& host, int port)
     return impl_->listen(host, port);
 }
 
-int HttpServer::port() const { return impl_->port(); }
+int HttpServer::port() const {
+    return impl_->port();
+}
 
-asio::awaitable<void> HttpServer::run() { return impl_->run(); }
+asio::awaitable<void> HttpServer::run() {
+    return impl_->run();
+}
 
-void HttpServer::stop() { impl_->stop(); }
+void HttpServer::stop() {
+    impl_->stop();
+}
 
 }  // namespace outboxd

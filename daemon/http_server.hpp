@@ -57,7 +57,7 @@ struct ServerOptions {
 // What the handler throws becomes a 500. Stop it with stop(), and destroy it only when run() has
 // returned: it returns when the last connection is gone.
 class HttpServer {
-  public:
+ public:
     HttpServer(asio::any_io_executor executor, ServerOptions options, ServerHandler handler);
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;
@@ -71,7 +71,7 @@ class HttpServer {
     // Closes the listener and every connection; before run(), or twice, is fine.
     void stop();
 
-  private:
+ private:
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -27,12 +27,12 @@ MetricFamilies::Histograms& MetricFamilies::histograms(
 
 MetricFamilies::MetricFamilies()
     : attempts(counters("outboxd_attempts_total", "Attempts, by how they ended.")),
-      attempt_duration(histograms(
-          "outboxd_attempt_duration_seconds", "From dispatch to the end of an attempt."
-      )),
-      pickup_latency(histograms(
-          "outboxd_pickup_latency_seconds", "From being eligible to dispatch."
-      )),
+      attempt_duration(
+          histograms("outboxd_attempt_duration_seconds", "From dispatch to the end of an attempt.")
+      ),
+      pickup_latency(
+          histograms("outboxd_pickup_latency_seconds", "From being eligible to dispatch.")
+      ),
       in_flight(gauges("outboxd_in_flight", "Attempts on their way.")),
       slots(gauges("outboxd_slots", "Attempts that may be on their way at once.")),
       operations(gauges("outboxd_operations", "Operations that are not final, by status.")),
@@ -46,25 +46,25 @@ MetricFamilies::MetricFamilies()
       fenced_writes(counters(
           "outboxd_fenced_writes_total", "Writes refused because somebody else moved the epoch."
       )),
-      duplicate_effects(counters(
-          "outboxd_duplicate_effects_total", "Operations proven to have had two effects."
-      )),
+      duplicate_effects(
+          counters("outboxd_duplicate_effects_total", "Operations proven to have had two effects.")
+      ),
       lease_batch(histograms("outboxd_lease_batch_size", "Operations per lease.")),
       complete_batch(histograms("outboxd_complete_batch_size", "Operations per completion.")),
       database_up(gauges("outboxd_database_up", "1 while the database answers.")),
       database_errors(counters("outboxd_database_errors_total", "Database errors, by kind.")),
-      database_statement(histograms(
-          "outboxd_database_statement_seconds", "Round trip of one statement."
-      )),
+      database_statement(
+          histograms("outboxd_database_statement_seconds", "Round trip of one statement.")
+      ),
       xmin_horizon(gauges(
           "outboxd_xmin_horizon_age_seconds", "Age of the oldest snapshot that holds back vacuum."
       )),
       last_reconcile(gauges(
           "outboxd_last_reconcile_timestamp_seconds", "When the reconciler last finished a pass."
       )),
-      clock_offset(gauges(
-          "outboxd_clock_offset_seconds", "The database's clock against this machine's."
-      )),
+      clock_offset(
+          gauges("outboxd_clock_offset_seconds", "The database's clock against this machine's.")
+      ),
       credential_errors(counters("outboxd_credential_errors_total", "Credentials refused.")),
       breaker_open(gauges("outboxd_breaker_open", "1 while a tool's circuit breaker is open.")),
       config_reloads(counters("outboxd_config_reloads_total", "Reloads, by result.")),

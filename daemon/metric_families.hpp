@@ -14,12 +14,12 @@ namespace outboxd {
 // The families of contract/cli.md in its order. One without a series yet (a gauge that was not
 // sampled, say) is not printed by prometheus-cpp: empty_families() says its TYPE all the same.
 class MetricFamilies {
-  public:
+ public:
     using Counters = prometheus::Family<prometheus::Counter>;
     using Gauges = prometheus::Family<prometheus::Gauge>;
     using Histograms = prometheus::Family<prometheus::Histogram>;
 
-  private:
+ private:
     struct Known {
         std::string name;
         std::string help;
@@ -31,7 +31,7 @@ class MetricFamilies {
     Gauges& gauges(const std::string& name, const std::string& help);
     Histograms& histograms(const std::string& name, const std::string& help);
 
-  public:
+ public:
     Counters& attempts;
     Histograms& attempt_duration;
     Histograms& pickup_latency;

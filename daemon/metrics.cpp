@@ -17,25 +17,29 @@ using prometheus::Histogram;
 
 const std::string kOther = "other";
 
-const Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
-                                              0.5,   1,      2.5,   5,    10,    30,   60,  300};
-const Histogram::BucketBoundaries kStatementSeconds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025,
-                                                       0.005,  0.01,    0.025,  0.05,  0.1,
-                                                       0.25,   0.5,     1,      5,     30};
+const Histogram::BucketBoundaries kSeconds = {
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};
+const Histogram::BucketBoundaries kStatementSeconds = {
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30};
 const Histogram::BucketBoundaries kBatch = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000};
 
-constexpr std::array kOutcomes = {"succeeded", "accepted", "rejected",
-                                  "retry",     "unknown",  "attention"};
+constexpr std::array kOutcomes = {
+    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"};
 static_assert(kOutcomes.size() == std::variant_size_v<outbox::Outcome>);
 constexpr std::array kVerdicts = {"found", "absent", "pending", "conflict", "inconclusive"};
 static_assert(kVerdicts.size() == std::variant_size_v<outbox::Verdict>);
 
 constexpr std::array kCauses = {
-    outbox::Cause::timeout,       outbox::Cause::reset,
-    outbox::Cause::status,        outbox::Cause::unreadable,
-    outbox::Cause::exit_code,     outbox::Cause::killed,
-    outbox::Cause::lease_expired, outbox::Cause::rejected_after_unknown,
-    outbox::Cause::timeline,      outbox::Cause::mcp,
+    outbox::Cause::timeout,
+    outbox::Cause::reset,
+    outbox::Cause::status,
+    outbox::Cause::unreadable,
+    outbox::Cause::exit_code,
+    outbox::Cause::killed,
+    outbox::Cause::lease_expired,
+    outbox::Cause::rejected_after_unknown,
+    outbox::Cause::timeline,
+    outbox::Cause::mcp,
     outbox::Cause::other,
 };
 // What the queue can hold; final operations are counted by enqueued and outcomes.
@@ -47,18 +51,25 @@ constexpr std::array kOpen = {
 };
 
 constexpr std::array kErrorKinds = {
-    outbox::StoreError::Kind::unavailable, outbox::StoreError::Kind::conflict,
-    outbox::StoreError::Kind::in_doubt,    outbox::StoreError::Kind::data,
+    outbox::StoreError::Kind::unavailable,
+    outbox::StoreError::Kind::conflict,
+    outbox::StoreError::Kind::in_doubt,
+    outbox::StoreError::Kind::data,
     outbox::StoreError::Kind::bug,
 };
 
 std::string kind_name(outbox::StoreError::Kind kind) {
     switch (kind) {
-        case outbox::StoreError::Kind::unavailable: return "unavailable";
-        case outbox::StoreError::Kind::conflict: return "conflict";
-        case outbox::StoreError::Kind::in_doubt: return "in_doubt";
-        case outbox::StoreError::Kind::data: return "data";
-        case outbox::StoreError::Kind::bug: return "bug";
+        case outbox::StoreError::Kind::unavailable:
+            return "unavailable";
+        case outbox::StoreError::Kind::conflict:
+            return "conflict";
+        case outbox::StoreError::Kind::in_doubt:
+            return "in_doubt";
+        case outbox::StoreError::Kind::data:
+            return "data";
+        case outbox::StoreError::Kind::bug:
+            return "bug";
     }
     return "bug";
 }
@@ -112,7 +123,7 @@ struct ToolSeries {
 }  // namespace
 
 class Metrics::Series {
-  public:
+ public:
     Series(const std::string& source, const BuildInfo& build)
         : lease_batch(families.lease_batch.Add({}, kBatch)),
           complete_batch(families.complete_batch.Add({}, kBatch)),
@@ -143,8 +154,7 @@ class Metrics::Series {
         auto found = statements_.find(name);
         if (found != statements_.end()) return *found->second;
         std::string key(name);
-        auto& added =
-            families.database_statement.Add({{"statement", key}}, kStatementSeconds);
+        auto& added = families.database_statement.Add({{"statement", key}}, kStatementSeconds);
         statements_.emplace(std::move(key), &added);
         return added;
     }
@@ -159,7 +169,7 @@ class Metrics::Series {
     Counter& reloads_ok;
     Counter& reloads_error;
 
-  private:
+ private:
     std::mutex statements_mutex_;
     std::map<std::string, Histogram*, std::less<>> statements_;
 };
@@ -205,15 +215,21 @@ void Metrics::completed(std::size_t batch) {
     series_->complete_batch.Observe(static_cast<double>(batch));
 }
 
-void Metrics::fenced(std::string_view tool) { series_->of(tool).fenced->Increment(); }
+void Metrics::fenced(std::string_view tool) {
+    series_->of(tool).fenced->Increment();
+}
 
-void Metrics::late_result(std::string_view tool) { series_->of(tool).late->Increment(); }
+void Metrics::late_result(std::string_view tool) {
+    series_->of(tool).late->Increment();
+}
 
 void Metrics::duplicate_effect(std::string_view tool) {
     series_->of(tool).duplicate->Increment();
 }
 
-void Metrics::reconciled_pass() { series_->last_reconcile.SetToCurrentTime(); }
+void Metrics::reconciled_pass() {
+    series_->last_reconcile.SetToCurrentTime();
+}
 
 void Metrics::slots(std::string_view tool, int in_flight, int limit) {
     auto& series = series_->of(tool);
@@ -229,7 +245,9 @@ void Metrics::database_error(outbox::StoreError::Kind kind) {
     series_->database_errors.at(kind)->Increment();
 }
 
-void Metrics::database_up(bool up) { series_->database_up.Set(up ? 1 : 0); }
+void Metrics::database_up(bool up) {
+    series_->database_up.Set(up ? 1 : 0);
+}
 
 void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
     for (auto& [tool, series] : series_->tools) {
@@ -251,6 +269,8 @@ void Metrics::config_reloaded(bool ok) {
     (ok ? series_->reloads_ok : series_->reloads_error).Increment();
 }
 
-std::string Metrics::serialize() const { return series_->families.serialize(); }
+std::string Metrics::serialize() const {
+    return series_->families.serialize();
+}
 
 }  // namespace outboxd

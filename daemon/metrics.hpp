@@ -20,9 +20,11 @@ struct BuildInfo {
 // Label values come from the configuration or from closed sets; a tool that no configuration names
 // counts under `other`. serialize() and statement_done() may be called from any thread.
 class Metrics : public outbox::Observer {
-  public:
+ public:
     // source: the name of the database (database.namespace).
-    Metrics(const std::vector<std::string>& tools, const std::string& source, const BuildInfo& build);
+    Metrics(
+        const std::vector<std::string>& tools, const std::string& source, const BuildInfo& build
+    );
     ~Metrics() override;
 
     // After a reload: series of new tools. Those of removed tools stay, as counters must.
@@ -51,7 +53,7 @@ class Metrics : public outbox::Observer {
 
     [[nodiscard]] std::string serialize() const;
 
-  private:
+ private:
     class Series;
     std::unique_ptr<Series> series_;
 };

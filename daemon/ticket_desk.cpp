@@ -1,12 +1,12 @@
 #include "daemon/ticket_desk.hpp"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -28,7 +28,9 @@ ServerResponse json(int status, const outbox::Json& body) {
     return response;
 }
 
-ServerResponse done() { return json(200, outbox::Json(outbox::Json::Object{})); }
+ServerResponse done() {
+    return json(200, outbox::Json(outbox::Json::Object{}));
+}
 
 // "/tickets/7/close" → 7 and "close".
 std::pair<std::int64_t, std::string> ticket_path(const std::string& path) {
@@ -104,7 +106,8 @@ asio::awaitable<ServerResponse> TicketDesk::create(ServerRequest request) {
 asio::awaitable<ServerResponse> TicketDesk::list(ServerRequest request) {
     ++lists_;
     auto rule = take_rule(
-        true, request.parameter("external_ref").value_or(""),
+        true,
+        request.parameter("external_ref").value_or(""),
         request.parameter("title").value_or("")
     );
     auto before = misbehave(rule, false);
@@ -193,8 +196,10 @@ TicketDesk::Ticket& TicketDesk::open_ticket(
 outbox::Json TicketDesk::describe(const Ticket& ticket) const {
     outbox::Json body = ticket.body;
     outbox::Json links;
-    links.set("self", "http://127.0.0.1:" + std::to_string(port()) + "/tickets/" +
-                          std::to_string(ticket.id));
+    links.set(
+        "self",
+        "http://127.0.0.1:" + std::to_string(port()) + "/tickets/" + std::to_string(ticket.id)
+    );
     body.set("id", ticket.id);
     body.set("state", ticket.closed ? "closed" : "open");
     body.set("links", std::move(links));

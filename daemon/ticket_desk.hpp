@@ -26,7 +26,7 @@ struct DeskRule {
         refuse,        // answer `status` (422 unless given), nothing was done
     };
     Behaviour behaviour = Behaviour::drop_after;
-    bool on_list = false;  // for GET /tickets instead of POST
+    bool on_list = false;                     // for GET /tickets instead of POST
     std::optional<std::string> external_ref;  // for requests with this value only
     std::optional<std::string> title;
     std::int64_t next = -1;  // how many requests it applies to; −1 all
@@ -43,7 +43,7 @@ struct DeskRule {
 //   POST /mode RULE · DELETE /mode · POST /release · POST /settings {idempotency: bool}
 // Idempotency-Key is ignored unless /settings turned it on.
 class TicketDesk {
-  public:
+ public:
     explicit TicketDesk(asio::any_io_executor executor);
 
     [[nodiscard]] std::optional<std::string> listen(int port);
@@ -51,7 +51,7 @@ class TicketDesk {
     asio::awaitable<void> run() { return server_.run(); }
     void stop() { server_.stop(); }
 
-  private:
+ private:
     struct Ticket {
         std::int64_t id = 0;
         std::string title;
@@ -67,7 +67,8 @@ class TicketDesk {
     asio::awaitable<ServerResponse> misbehave(std::optional<DeskRule> rule, bool after);
     asio::awaitable<void> wait_for_release();
     std::optional<DeskRule> take_rule(
-        bool on_list, const std::string& external_ref, const std::string& title);
+        bool on_list, const std::string& external_ref, const std::string& title
+    );
     Ticket& open_ticket(outbox::Json body, const std::optional<std::string>& key);
 
     [[nodiscard]] ServerResponse page(const ServerRequest& request) const;

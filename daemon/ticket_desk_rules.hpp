@@ -14,12 +14,14 @@ namespace outboxd {
 [[nodiscard]] std::variant<DeskRule, std::string> read_rule(const std::string& body);
 
 [[nodiscard]] bool matches(
-    const DeskRule& rule, bool on_list, const std::string& external_ref, const std::string& title);
+    const DeskRule& rule, bool on_list, const std::string& external_ref, const std::string& title
+);
 
 // Members of a JSON object, when they are there and of that type.
 [[nodiscard]] std::optional<std::string> text_member(const outbox::Json& object, const char* name);
 [[nodiscard]] std::optional<std::int64_t> number_member(
-    const outbox::Json& object, const char* name);
+    const outbox::Json& object, const char* name
+);
 [[nodiscard]] std::optional<std::int64_t> to_number(const std::string& text);
 
 }  // namespace outboxd

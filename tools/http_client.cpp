@@ -2,11 +2,11 @@
 
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
-#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -56,9 +56,10 @@ HttpFailure stopped() {
 
 HttpFailure broken(const Origin& origin, const error_code& ec) {
     return sent(
-        Cause::reset, "reset",
-        "The connection to " + to_text(origin) + " broke before the whole answer came: " +
-            ec.message() + "."
+        Cause::reset,
+        "reset",
+        "The connection to " + to_text(origin) +
+            " broke before the whole answer came: " + ec.message() + "."
     );
 }
 
@@ -69,7 +70,7 @@ constexpr std::size_t kJoinedBody = std::size_t{16} * 1024;
 
 // One request on one connection: from the first byte on, nothing is ever written twice.
 class Exchange {
-  public:
+ public:
     Exchange(HttpConnection& connection, const HttpRequest& request, std::size_t max_body)
         : connection_(connection),
           origin_(request.origin),
@@ -101,7 +102,7 @@ class Exchange {
 
     [[nodiscard]] bool reusable() const { return reusable_; }
 
-  private:
+ private:
     asio::awaitable<void> write(Deadline deadline) {
         connection_.stop_writing_on_answer(true);
         std::size_t total = head_.size() + body_.size();
@@ -125,8 +126,7 @@ class Exchange {
     [[nodiscard]] HttpConnection::Buffers unwritten() const {
         std::size_t of_head = std::min(written_, head_.size());
         std::string_view head = head_;
-        return {
-            asio::buffer(head.substr(of_head)), asio::buffer(body_.substr(written_ - of_head))};
+        return {asio::buffer(head.substr(of_head)), asio::buffer(body_.substr(written_ - of_head))};
     }
 
     asio::awaitable<HttpResult> read() {
@@ -155,8 +155,8 @@ class Exchange {
             co_return sent(Cause::unreadable, "unreadable", parser_.problem());
         }
         HttpResponse response = parser_.take();
-        reusable_ = whole_request_ && !connection_.expired() && !response.truncated &&
-                    parser_.reusable();
+        reusable_ =
+            whole_request_ && !connection_.expired() && !response.truncated && parser_.reusable();
         co_return response;
     }
 
@@ -184,7 +184,7 @@ std::optional<std::string> HttpResponse::header(std::string_view name) const {
 }
 
 class HttpClient::Impl {
-  public:
+ public:
     Impl(asio::any_io_executor executor, HttpOptions options, outbox::Failpoints& failpoints)
         : executor_(executor),
           options_(std::move(options)),
@@ -194,13 +194,15 @@ class HttpClient::Impl {
     asio::awaitable<HttpResult> run(HttpRequest request, Deadline deadline);
     void close_idle() { pool_->close_idle(); }
 
-  private:
+ private:
     using Failed = std::optional<HttpFailure>;
 
     asio::awaitable<Failed> ready_to_send(
-        HttpPool::Lease& lease, const Origin& origin, Deadline deadline);
+        HttpPool::Lease& lease, const Origin& origin, Deadline deadline
+    );
     asio::awaitable<Failed> connect(
-        HttpPool::Lease& lease, const Origin& origin, Deadline deadline);
+        HttpPool::Lease& lease, const Origin& origin, Deadline deadline
+    );
     // Empty when the certificates could be loaded.
     std::optional<std::string> load_tls();
 
@@ -304,7 +306,9 @@ HttpClient::HttpClient(
 )
     : impl_(std::make_unique<Impl>(std::move(executor), std::move(options), failpoints)) {}
 
-HttpClient::~HttpClient() { impl_->close_idle(); }
+HttpClient::~HttpClient() {
+    impl_->close_idle();
+}
 
 asio::awaitable<HttpResult> HttpClient::send(HttpRequest request, Deadline deadline) {
     // A cancellation is answered with what is known about the first byte, not with an exception.
@@ -323,6 +327,8 @@ asio::awaitable<HttpResult> HttpClient::send(HttpRequest request, Deadline deadl
     co_return result;
 }
 
-void HttpClient::close_idle() { impl_->close_idle(); }
+void HttpClient::close_idle() {
+    impl_->close_idle();
+}
 
 }  // namespace tools

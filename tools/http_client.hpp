@@ -73,7 +73,7 @@ struct HttpOptions {
 // byte. The deadline is read on the boot clock right before the first byte, and a request half
 // written when it passes is cut, never resumed.
 class HttpClient {
-  public:
+ public:
     HttpClient(asio::any_io_executor executor, HttpOptions options, outbox::Failpoints& failpoints);
     ~HttpClient();
     HttpClient(const HttpClient&) = delete;
@@ -84,7 +84,7 @@ class HttpClient {
     // Closes idle connections; running requests go on.
     void close_idle();
 
-  private:
+ private:
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

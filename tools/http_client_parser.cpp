@@ -1,10 +1,10 @@
 #include "tools/http_client_parser.hpp"
 
+#include <algorithm>
 #include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -28,7 +28,7 @@ struct CappedBody {
     };
 
     class reader {
-      public:
+     public:
         template <bool IsRequest, class Fields>
         reader(http::header<IsRequest, Fields>&, value_type& body) : body_(body) {}
 
@@ -58,7 +58,7 @@ struct CappedBody {
 
         void finish(beast::error_code& ec) { ec = {}; }
 
-      private:
+     private:
         value_type& body_;
     };
 };
@@ -89,7 +89,9 @@ ResponseParser::ResponseParser(bool answers_head, std::size_t max_body)
 
 ResponseParser::~ResponseParser() = default;
 
-boost::asio::mutable_buffer ResponseParser::prepare() { return inner_->buffer.prepare(kReadSize); }
+boost::asio::mutable_buffer ResponseParser::prepare() {
+    return inner_->buffer.prepare(kReadSize);
+}
 
 ResponseParser::State ResponseParser::commit(std::size_t bytes) {
     begun_ = begun_ || bytes > 0;

@@ -12,7 +12,7 @@ namespace tools {
 // Reads one response out of the bytes of a connection, interim ones (100, 103) skipped. The body
 // is kept up to a limit; what lies behind it is never read. Hides Beast from everybody else.
 class ResponseParser {
-  public:
+ public:
     enum class State {
         more,    // the response is not whole yet
         whole,   // it is, or it is cut at the limit
@@ -36,7 +36,7 @@ class ResponseParser {
     [[nodiscard]] bool reusable() const;
     [[nodiscard]] HttpResponse take();
 
-  private:
+ private:
     State parse();
     State broken(std::string problem);
 

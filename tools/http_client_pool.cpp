@@ -1,9 +1,9 @@
 #include "tools/http_client_pool.hpp"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <algorithm>
 #include <utility>
 
 namespace tools {
@@ -32,7 +32,9 @@ HttpPool::Lease::~Lease() {
 }
 
 HttpPool::HttpPool(asio::any_io_executor executor, std::size_t max_per_host)
-    : executor_(executor), max_per_host_(std::max<std::size_t>(max_per_host, 1)), timer_(executor) {}
+    : executor_(executor),
+      max_per_host_(std::max<std::size_t>(max_per_host, 1)),
+      timer_(executor) {}
 
 asio::awaitable<HttpPool::Wait> HttpPool::wait_for_place(Origin origin, outbox::Deadline deadline) {
     auto& host = hosts_[origin];  // never erased: a reference stays good
@@ -44,7 +46,8 @@ asio::awaitable<HttpPool::Wait> HttpPool::wait_for_place(Origin origin, outbox::
     host.waiters.push_back(waiter);
     bool cancelled = false;
     while (!waiter->granted && !cancelled && !deadline.passed()) {
-        waiter->timer.expires_after(std::clamp(deadline.left(), std::chrono::nanoseconds{0}, kTick));
+        waiter->timer.expires_after(std::clamp(deadline.left(), std::chrono::nanoseconds{0}, kTick)
+        );
         co_await waiter->timer.async_wait(kTuple);
         auto state = co_await asio::this_coro::cancellation_state;
         cancelled = state.cancelled() != asio::cancellation_type::none;

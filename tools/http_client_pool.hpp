@@ -21,10 +21,10 @@ namespace tools {
 // Connections per origin: at most so many, idle ones kept for a few seconds, waiters served in
 // order. Runs on the io thread; its leases keep it alive.
 class HttpPool {
-  public:
+ public:
     // The right to one connection of an origin; gives it back when it goes.
     class Lease {
-      public:
+     public:
         Lease(std::shared_ptr<HttpPool> pool, Origin origin);
         ~Lease();
         Lease(const Lease&) = delete;
@@ -33,7 +33,7 @@ class HttpPool {
         std::unique_ptr<HttpConnection> connection;
         bool reusable = false;  // set when the connection may serve another request
 
-      private:
+     private:
         std::shared_ptr<HttpPool> pool_;
         Origin origin_;
     };
@@ -49,7 +49,7 @@ class HttpPool {
     // The timer's handlers hold the pool weakly through this.
     static void arm(const std::shared_ptr<HttpPool>& pool);
 
-  private:
+ private:
     struct Idle {
         std::unique_ptr<HttpConnection> connection;
         std::chrono::steady_clock::time_point since;

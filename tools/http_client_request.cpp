@@ -8,7 +8,9 @@ namespace tools {
 
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 bool is_token_char(char c) {
     constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
@@ -73,7 +75,8 @@ std::string to_text(const Origin& origin) {
 
 std::optional<std::string> check_request(const HttpRequest& request) {
     if (!is_token(request.method)) return "The method is not an HTTP token.";
-    if (!is_target(request.target)) return "The path or query holds a character that is not encoded.";
+    if (!is_target(request.target))
+        return "The path or query holds a character that is not encoded.";
     if (!is_host(request.origin.host)) return "The host name holds a forbidden character.";
     for (const auto& [name, value] : request.headers) {
         if (!is_token(name)) return "A header name holds a forbidden character.";

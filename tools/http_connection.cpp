@@ -5,13 +5,13 @@
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -176,9 +176,12 @@ asio::awaitable<std::optional<ConnectFailure>> HttpConnection::look_up(
             co_return give_up("not_sent_cancelled", origin_, "this process stops");
         }
     }
-    if (!lookup->done) co_return give_up("not_sent_dns", origin_, "the name server did not answer in time");
+    if (!lookup->done)
+        co_return give_up("not_sent_dns", origin_, "the name server did not answer in time");
     if (lookup->error) {
-        co_return give_up("not_sent_dns", origin_, "name not found (" + lookup->error.message() + ")");
+        co_return give_up(
+            "not_sent_dns", origin_, "name not found (" + lookup->error.message() + ")"
+        );
     }
     for (const auto& entry : lookup->results) found.push_back(entry.endpoint());
     co_return std::nullopt;

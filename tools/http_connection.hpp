@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
@@ -8,7 +9,6 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/error_code.hpp>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -37,7 +37,7 @@ struct ConnectOptions {
 // One TCP or TLS connection and the boot clock deadline its steps run against. Serves one request
 // at a time, on the io thread. Reads and writes never throw: they end with an error code.
 class HttpConnection {
-  public:
+ public:
     struct Transfer {
         boost::system::error_code error;
         std::size_t bytes = 0;
@@ -70,17 +70,19 @@ class HttpConnection {
     // Closes at once and throws away what the kernel has not sent yet.
     void cut();
 
-  private:
+ private:
     using Endpoints = std::vector<asio::ip::tcp::endpoint>;
     struct Lookup;
 
     void arm();
     void tick();
-    asio::awaitable<std::optional<ConnectFailure>> look_up(outbox::Deadline limit, Endpoints& found);
+    asio::awaitable<std::optional<ConnectFailure>> look_up(
+        outbox::Deadline limit, Endpoints& found
+    );
     asio::awaitable<std::optional<ConnectFailure>> connect(
-        outbox::Deadline limit, const Endpoints& endpoints);
-    asio::awaitable<std::optional<ConnectFailure>> shake_hands(
-        outbox::Deadline limit, bool verify);
+        outbox::Deadline limit, const Endpoints& endpoints
+    );
+    asio::awaitable<std::optional<ConnectFailure>> shake_hands(outbox::Deadline limit, bool verify);
     Transfer read_present(asio::mutable_buffer into);
 
     using Tls = asio::ssl::stream<asio::ip::tcp::socket&>;

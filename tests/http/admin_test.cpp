@@ -15,8 +15,9 @@ struct Admin {
     outboxd::Metrics metrics{{"create_ticket"}, "default", {"1.2.3", "abc"}};
     std::optional<std::string> missing = std::nullopt;
     outboxd::AdminServer server{
-        world.context.get_executor(), {.port = 0, .hosts = {"Outbox.internal"}}, metrics,
-        [this] { return missing; }};
+        world.context.get_executor(), {.port = 0, .hosts = {"Outbox.internal"}}, metrics, [this] {
+            return missing;
+        }};
     std::optional<Served<outboxd::AdminServer>> served;
 
     Admin() {
@@ -71,8 +72,14 @@ TEST_CASE("a Host header that is not ours is refused") {
     Admin admin;
     auto port = std::to_string(admin.server.port());
     for (const auto& host :
-         {"localhost", "LOCALHOST", "localhost:1", "127.0.0.1", "127.1.2.3", "[::1]",
-          "outbox.internal", "OUTBOX.internal"}) {
+         {"localhost",
+          "LOCALHOST",
+          "localhost:1",
+          "127.0.0.1",
+          "127.1.2.3",
+          "[::1]",
+          "outbox.internal",
+          "OUTBOX.internal"}) {
         CAPTURE(host);
         CHECK_THAT(
             admin.ask_as("Host: " + std::string(host) + "\r\n"), ContainsSubstring("HTTP/1.1 200")
@@ -83,9 +90,15 @@ TEST_CASE("a Host header that is not ours is refused") {
         );
     }
     for (const auto* hosts :
-         {"Host: rebound.example\r\n", "Host: localhost.rebound.example\r\n",
-          "Host: 127.0.0.1.rebound.example\r\n", "Host: 127.evil\r\n", "Host: 10.0.0.1\r\n",
-          "Host: \r\n", "", "Host: localhost\r\nHost: localhost\r\n", "Host: [\r\n",
+         {"Host: rebound.example\r\n",
+          "Host: localhost.rebound.example\r\n",
+          "Host: 127.0.0.1.rebound.example\r\n",
+          "Host: 127.evil\r\n",
+          "Host: 10.0.0.1\r\n",
+          "Host: \r\n",
+          "",
+          "Host: localhost\r\nHost: localhost\r\n",
+          "Host: [\r\n",
           "Host: localhost@rebound.example\r\n"}) {
         CAPTURE(hosts);
         CHECK_THAT(admin.ask_as(hosts), ContainsSubstring("HTTP/1.1 4"));

@@ -28,14 +28,14 @@ Certificates::Certificates() {
     );
 }
 
-Certificates::~Certificates() { std::filesystem::remove_all(folder_); }
+Certificates::~Certificates() {
+    std::filesystem::remove_all(folder_);
+}
 
 void Certificates::issue(const std::string& name, const std::string& names, int days) {
     std::string base = folder_ + "/" + name;
     std::ofstream(base + ".ext") << "subjectAltName=" << names << "\n";
-    openssl(
-        "req -subj /CN=" + name + kNewKey + "-keyout " + key(name) + " -out " + base + ".csr"
-    );
+    openssl("req -subj /CN=" + name + kNewKey + "-keyout " + key(name) + " -out " + base + ".csr");
     openssl(
         "x509 -req -in " + base + ".csr -CA " + authority() + " -CAkey " + folder_ +
         "/ca.key -CAcreateserial -days " + std::to_string(days) + " -extfile " + base +

@@ -7,7 +7,7 @@ namespace tests {
 // A certificate authority and server certificates, made by the openssl command in a temporary
 // folder that goes with the object.
 class Certificates {
-  public:
+ public:
     Certificates();
     ~Certificates();
     Certificates(const Certificates&) = delete;
@@ -19,7 +19,7 @@ class Certificates {
     [[nodiscard]] std::string certificate(const std::string& name) const;
     [[nodiscard]] std::string key(const std::string& name) const;
 
-  private:
+ private:
     std::string folder_;
 };
 

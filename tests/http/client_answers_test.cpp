@@ -20,8 +20,9 @@ asio::awaitable<void> answer_by_path(StubConnection& connection) {
         std::string answer = ok("plain");
         bool close = false;
         if (request.find(" /chunked ") != std::string::npos) {
-            answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-                     "3;ext=1\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n";
+            answer =
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "3;ext=1\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n";
         } else if (request.find(" /nothing ") != std::string::npos) {
             answer = "HTTP/1.1 204 No Content\r\n\r\n";
         } else if (request.find(" /not-modified ") != std::string::npos) {
@@ -150,8 +151,17 @@ TEST_CASE("what could break a message is refused before anything is sent") {
         request.headers = {{"X-Thing", value}};
         CHECK(refuses(request));
     }
-    for (const auto& name : {""s, "a b"s, "a:"s, "a\r\n"s, "ä"s, "Content-Length"s,
-                             "transfer-encoding"s, "HOST"s, "Connection"s, "Expect"s}) {
+    for (const auto& name :
+         {""s,
+          "a b"s,
+          "a:"s,
+          "a\r\n"s,
+          "ä"s,
+          "Content-Length"s,
+          "transfer-encoding"s,
+          "HOST"s,
+          "Connection"s,
+          "Expect"s}) {
         auto request = good;
         request.headers = {{name, "x"}};
         CHECK(refuses(request));
@@ -183,9 +193,7 @@ TEST_CASE("names, refused ports and IPv6") {
     request.origin.host = "no-such-host.invalid";
     CHECK(summary(world.send(request)) == "unsent not_sent_dns");
 
-    StubHttpServer six(
-        world.context.get_executor(), answer_ok, {.address = "::1"}
-    );
+    StubHttpServer six(world.context.get_executor(), answer_ok, {.address = "::1"});
     request = get(six.port());
     request.origin.host = "::1";
     CHECK(summary(world.send(request)) == "200 {}");
@@ -209,14 +217,37 @@ TEST_CASE("private addresses can be refused") {
         return tools::is_private(asio::ip::make_address(text));
     };
     for (const auto* text :
-         {"127.0.0.1", "127.9.9.9", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
-          "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "255.255.255.255", "::1", "::",
-          "fe80::1", "fd00::1", "fc00::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}) {
+         {"127.0.0.1",
+          "127.9.9.9",
+          "10.0.0.1",
+          "172.16.0.1",
+          "172.31.255.255",
+          "192.168.1.1",
+          "169.254.169.254",
+          "0.0.0.0",
+          "100.64.0.1",
+          "224.0.0.1",
+          "255.255.255.255",
+          "::1",
+          "::",
+          "fe80::1",
+          "fd00::1",
+          "fc00::1",
+          "::ffff:10.0.0.1",
+          "64:ff9b::7f00:1",
+          "2002:7f00:1::"}) {
         CAPTURE(text);
         CHECK(is_private(text));
     }
-    for (const auto* text : {"8.8.8.8", "172.32.0.1", "172.15.255.255", "100.128.0.1", "192.167.1.1",
-                             "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"}) {
+    for (const auto* text :
+         {"8.8.8.8",
+          "172.32.0.1",
+          "172.15.255.255",
+          "100.128.0.1",
+          "192.167.1.1",
+          "2606:4700::1111",
+          "::ffff:8.8.8.8",
+          "64:ff9b::808:808"}) {
         CAPTURE(text);
         CHECK_FALSE(is_private(text));
     }

@@ -159,7 +159,9 @@ TEST_CASE("answers that are no answers are unreadable") {
           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n",
           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-          "SSH-2.0-OpenSSH_9.2\r\n", "{\"id\": 7}", "HTTP/1.1 2OO OK\r\n\r\n"}) {
+          "SSH-2.0-OpenSSH_9.2\r\n",
+          "{\"id\": 7}",
+          "HTTP/1.1 2OO OK\r\n\r\n"}) {
         CAPTURE(bytes);
         cut = {bytes, false};
         auto result = world.send(post(stub.port(), "{}"));
@@ -253,7 +255,8 @@ std::string send_and_cancel(World& world, tools::HttpRequest request) {
         told = error ? "an exception" : summary(result);
     };
     asio::co_spawn(
-        world.context, world.client->send(std::move(request), Deadline::after(10s)),
+        world.context,
+        world.client->send(std::move(request), Deadline::after(10s)),
         asio::bind_cancellation_slot(signal.slot(), ended)
     );
     world.run_for(100ms);
@@ -269,7 +272,9 @@ TEST_CASE("a cancelled request says whether it was sent") {
     StubHttpServer stub(world.context.get_executor(), never_answer);
     CHECK(send_and_cancel(world, post(stub.port(), "{}")) == "sent cancelled");
     CHECK(stub.requests().size() == 1);
-    CHECK(send_and_cancel(world, post(stub.port(), std::string(50'000'000, 'x'))) == "sent cancelled");
+    CHECK(
+        send_and_cancel(world, post(stub.port(), std::string(50'000'000, 'x'))) == "sent cancelled"
+    );
 
     REQUIRE(world.failpoints.arm("before_first_byte=delay:150ms").empty());
     CHECK(send_and_cancel(world, post(stub.port(), "{}")) == "unsent not_sent_cancelled");

@@ -1,5 +1,5 @@
-#include <boost/asio/co_spawn.hpp>
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
 #include <string>
 
 #include "tests/http/world.hpp"

@@ -24,8 +24,7 @@ const Certificates& certificates() {
 
 StubHttpServer::Options with(const std::string& name) {
     return {
-        .certificate_file = certificates().certificate(name),
-        .key_file = certificates().key(name)};
+        .certificate_file = certificates().certificate(name), .key_file = certificates().key(name)};
 }
 
 tools::HttpRequest secure(int port, std::string body = "{}") {
@@ -35,7 +34,9 @@ tools::HttpRequest secure(int port, std::string body = "{}") {
     return request;
 }
 
-tools::HttpOptions trusting() { return {.ca_file = certificates().authority()}; }
+tools::HttpOptions trusting() {
+    return {.ca_file = certificates().authority()};
+}
 
 asio::awaitable<void> reset_after_the_request(StubConnection& connection) {
     auto reading = connection.read_request();
@@ -121,8 +122,8 @@ TEST_CASE("TLS against plain text, and the other way round") {
     World world(trusting());
     StubHttpServer plain(world.context.get_executor(), answer_ok);
     auto result = world.send(secure(plain.port()), Deadline::after(1s));
-    bool unsent = summary(result) == "unsent not_sent_tls" ||
-                  summary(result) == "unsent not_sent_deadline";
+    bool unsent =
+        summary(result) == "unsent not_sent_tls" || summary(result) == "unsent not_sent_deadline";
     CHECK(unsent);
     CHECK(plain.requests().empty());
 

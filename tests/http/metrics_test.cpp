@@ -47,7 +47,9 @@ const std::vector<std::string> kContract = {
     "outboxd_build_info gauge",
 };
 
-Metrics make() { return Metrics({"create_ticket", "refund"}, "orders", {"0.1.0", "abc123"}); }
+Metrics make() {
+    return Metrics({"create_ticket", "refund"}, "orders", {"0.1.0", "abc123"});
+}
 
 std::multiset<std::string> types(const std::string& text) {
     std::multiset<std::string> found;
@@ -109,14 +111,14 @@ TEST_CASE("series of every configured tool read zero before anything happened") 
             auto label = "outcome=\"" + std::string(outcome) + "\"";
             CHECK(value(text, "outboxd_attempts_total", {tool, label}) == "0");
         }
-        CHECK(value(text, "outboxd_unknown_total", {tool, "cause=\"rejected_after_unknown\""}) == "0");
+        CHECK(
+            value(text, "outboxd_unknown_total", {tool, "cause=\"rejected_after_unknown\""}) == "0"
+        );
         CHECK(value(text, "outboxd_reconciled_total", {tool, "verdict=\"inconclusive\""}) == "0");
         CHECK(value(text, "outboxd_operations", {tool, "status=\"unknown\""}) == "0");
         CHECK(value(text, "outboxd_duplicate_effects_total", {tool}) == "0");
     }
-    CHECK(
-        value(text, "outboxd_build_info", {"version=\"0.1.0\"", "commit=\"abc123\""}) == "1"
-    );
+    CHECK(value(text, "outboxd_build_info", {"version=\"0.1.0\"", "commit=\"abc123\""}) == "1");
     CHECK(
         value(text, "outboxd_database_errors_total", {"source=\"orders\"", "kind=\"bug\""}) == "0"
     );
@@ -142,8 +144,9 @@ TEST_CASE("what the loops report is counted, and unknown tools fold to other") {
     CHECK(text.find("nobody_configured_this") == std::string::npos);
     CHECK(value(text, "outboxd_database_up", {"source=\"orders\""}) == "1");
     CHECK(
-        value(text, "outboxd_database_statement_seconds_count", {"statement=\"lease_operations\""}) ==
-        "1"
+        value(
+            text, "outboxd_database_statement_seconds_count", {"statement=\"lease_operations\""}
+        ) == "1"
     );
     CHECK_THAT(text, ContainsSubstring("outboxd_lease_batch_size_sum 7"));
     metrics.add_tools({"later"});
@@ -175,8 +178,8 @@ TEST_CASE("promtool accepts the page") {
         FAIL("promtool is missing: apt-get install prometheus (./dev test does it)");
     }
     auto metrics = make();
-    auto file = std::filesystem::temp_directory_path() /
-                ("outbox-metrics-" + std::to_string(::getpid()));
+    auto file =
+        std::filesystem::temp_directory_path() / ("outbox-metrics-" + std::to_string(::getpid()));
     auto check = [&] {
         std::ofstream(file) << metrics.serialize();
         return std::system(("promtool check metrics <" + file.string()).c_str());

@@ -13,7 +13,7 @@ namespace tests {
 // A server of ours, running on the world's context until the test ends.
 template <class Server>
 class Served {
-  public:
+ public:
     Served(World& world, Server& server) : world_(world), server_(server) {
         auto ended = [this](const std::exception_ptr& error) {
             done_ = true;
@@ -30,7 +30,7 @@ class Served {
     Served(const Served&) = delete;
     Served& operator=(const Served&) = delete;
 
-  private:
+ private:
     World& world_;
     Server& server_;
     bool done_ = false;

@@ -47,7 +47,8 @@ TEST_CASE("the server answers, keeps connections, and stops") {
     head.method = "HEAD";
     CHECK(summary(world.send(head)) == "200 ");
     auto answer = talk(
-        world, server.port(),
+        world,
+        server.port(),
         "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n"
         "GET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     );

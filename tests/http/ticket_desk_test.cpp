@@ -111,10 +111,16 @@ TEST_CASE("the desk misbehaves as it is told") {
 
 TEST_CASE("the desk is slow, or holds its answer until it is released") {
     Desk desk;
-    CHECK(desk.tell("/mode", R"({"behaviour": "delay_after", "delay_ms": 700, "next": 1})") == "200 {}");
+    CHECK(
+        desk.tell("/mode", R"({"behaviour": "delay_after", "delay_ms": 700, "next": 1})") ==
+        "200 {}"
+    );
     CHECK(desk.open("x", "a") == "sent timeout");
     CHECK(desk.count("?external_ref=a") == "200 {\"count\":1");
-    CHECK(desk.tell("/mode", R"({"behaviour": "delay_before", "delay_ms": 50, "next": 1})") == "200 {}");
+    CHECK(
+        desk.tell("/mode", R"({"behaviour": "delay_before", "delay_ms": 50, "next": 1})") ==
+        "200 {}"
+    );
     CHECK_THAT(desk.open("x", "b"), ContainsSubstring("201 "));
 
     CHECK(desk.tell("/mode", R"({"behaviour": "hold_after", "external_ref": "c"})") == "200 {}");
@@ -124,7 +130,8 @@ TEST_CASE("the desk is slow, or holds its answer until it is released") {
     };
     asio::co_spawn(
         desk.world.context,
-        desk.world.client->send(desk.ticket("x", "c"), Deadline::after(10s)), ended
+        desk.world.client->send(desk.ticket("x", "c"), Deadline::after(10s)),
+        ended
     );
     desk.world.run_for(100ms);
     CHECK(told == "nothing");

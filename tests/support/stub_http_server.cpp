@@ -1,5 +1,7 @@
 #include "tests/support/stub_http_server.hpp"
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -9,8 +11,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <algorithm>
-#include <array>
 #include <exception>
 #include <list>
 #include <optional>
@@ -39,7 +39,7 @@ std::size_t content_length(std::string_view head) {
 }  // namespace
 
 class StubHttpServer::Shared {
-  public:
+ public:
     Shared(asio::any_io_executor executor, Script script, Options options)
         : acceptor_(executor), script_(std::move(script)) {
         tcp::endpoint endpoint(asio::ip::make_address(options.address), 0);
@@ -195,7 +195,9 @@ void StubConnection::close() {
     state_.socket.close(ignored);
 }
 
-int StubConnection::number() const { return state_.number; }
+int StubConnection::number() const {
+    return state_.number;
+}
 
 StubHttpServer::StubHttpServer(asio::any_io_executor executor, Script script)
     : StubHttpServer(std::move(executor), std::move(script), Options{}) {}
@@ -206,7 +208,9 @@ StubHttpServer::StubHttpServer(asio::any_io_executor executor, Script script, Op
     asio::co_spawn(executor, Shared::accept(shared_), std::move(ended));
 }
 
-StubHttpServer::~StubHttpServer() { stop(); }
+StubHttpServer::~StubHttpServer() {
+    stop();
+}
 
 void StubHttpServer::stop() {
     error_code ignored;
@@ -217,10 +221,18 @@ void StubHttpServer::stop() {
     }
 }
 
-int StubHttpServer::port() const { return shared_->acceptor_.local_endpoint().port(); }
-int StubHttpServer::connections() const { return shared_->connections_; }
-std::size_t StubHttpServer::bytes() const { return shared_->bytes_; }
-const std::vector<std::string>& StubHttpServer::requests() const { return shared_->requests_; }
+int StubHttpServer::port() const {
+    return shared_->acceptor_.local_endpoint().port();
+}
+int StubHttpServer::connections() const {
+    return shared_->connections_;
+}
+std::size_t StubHttpServer::bytes() const {
+    return shared_->bytes_;
+}
+const std::vector<std::string>& StubHttpServer::requests() const {
+    return shared_->requests_;
+}
 
 std::string ok(std::string_view body) {
     return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +

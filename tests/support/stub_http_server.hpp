@@ -17,7 +17,7 @@ namespace asio = boost::asio;
 // One accepted connection, in the hands of a script. Sending and reading never throw: a broken
 // connection reads as empty and swallows what is sent.
 class StubConnection {
-  public:
+ public:
     struct State;
     explicit StubConnection(State& state) : state_(state) {}
 
@@ -37,14 +37,14 @@ class StubConnection {
 
     [[nodiscard]] int number() const;  // 0 for the first connection
 
-  private:
+ private:
     State& state_;
 };
 
 // A server that does exactly what a script says, for clients that must survive all of it. Runs on
 // the test's own executor; counts what it saw.
 class StubHttpServer {
-  public:
+ public:
     using Script = std::function<asio::awaitable<void>(StubConnection&)>;
     struct Options {
         std::string address = "127.0.0.1";
@@ -60,13 +60,13 @@ class StubHttpServer {
 
     [[nodiscard]] int port() const;
     [[nodiscard]] int connections() const;
-    [[nodiscard]] std::size_t bytes() const;  // received, after decryption
+    [[nodiscard]] std::size_t bytes() const;                         // received, after decryption
     [[nodiscard]] const std::vector<std::string>& requests() const;  // whole ones, in order
     void stop();  // refuses new connections, resets the present ones
 
     class Shared;
 
-  private:
+ private:
     std::shared_ptr<Shared> shared_;
 };
 

@@ -1,5 +1,8 @@
 #include "tests/support/tcp_gate.hpp"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -11,9 +14,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <exception>
 #include <limits>
 #include <set>
@@ -43,7 +43,7 @@ asio::generic::stream_protocol::endpoint parse(const std::string& target) {
 }  // namespace
 
 class TcpGate::Impl {
-  public:
+ public:
     explicit Impl(const std::string& target)
         : target_(parse(target)),
           acceptor_(context_, tcp::endpoint(asio::ip::address_v4::loopback(), 0)),
@@ -87,15 +87,17 @@ class TcpGate::Impl {
 
     [[nodiscard]] int port() const { return port_; }
 
-  private:
+ private:
     asio::awaitable<void> accept() {
         while (true) {
             auto [ec, socket] = co_await acceptor_.async_accept(kTuple);
             if (ec) co_return;
             ++connections_;
             auto pair = std::make_shared<Pair>(Pair{
-                std::move(socket), asio::generic::stream_protocol::socket(context_),
-                client_limit_, server_limit_});
+                std::move(socket),
+                asio::generic::stream_protocol::socket(context_),
+                client_limit_,
+                server_limit_});
             auto [failed] = co_await pair->server.async_connect(target_, kTuple);
             if (failed || refuse_) {
                 pair->reset();
@@ -150,17 +152,33 @@ class TcpGate::Impl {
 TcpGate::TcpGate(const std::string& target) : impl_(std::make_unique<Impl>(target)) {}
 TcpGate::~TcpGate() = default;
 
-int TcpGate::port() const { return impl_->port(); }
-int TcpGate::connections() const { return impl_->connections_; }
-void TcpGate::refuse(bool on) { impl_->refuse_ = on; }
-void TcpGate::delay(std::chrono::milliseconds duration) { impl_->delay_ms_ = duration.count(); }
-void TcpGate::swallow(bool on) { impl_->swallow_ = on; }
-void TcpGate::cut_after_client_bytes(std::size_t count) { impl_->client_limit_ = count; }
-void TcpGate::cut_after_server_bytes(std::size_t count) { impl_->server_limit_ = count; }
+int TcpGate::port() const {
+    return impl_->port();
+}
+int TcpGate::connections() const {
+    return impl_->connections_;
+}
+void TcpGate::refuse(bool on) {
+    impl_->refuse_ = on;
+}
+void TcpGate::delay(std::chrono::milliseconds duration) {
+    impl_->delay_ms_ = duration.count();
+}
+void TcpGate::swallow(bool on) {
+    impl_->swallow_ = on;
+}
+void TcpGate::cut_after_client_bytes(std::size_t count) {
+    impl_->client_limit_ = count;
+}
+void TcpGate::cut_after_server_bytes(std::size_t count) {
+    impl_->server_limit_ = count;
+}
 void TcpGate::never_cut() {
     impl_->client_limit_ = kNever;
     impl_->server_limit_ = kNever;
 }
-void TcpGate::drop_all() { impl_->drop_all(); }
+void TcpGate::drop_all() {
+    impl_->drop_all();
+}
 
 }  // namespace tests

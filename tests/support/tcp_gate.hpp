@@ -10,7 +10,7 @@ namespace tests {
 // A TCP port on loopback that hands bytes through to a server and can harm them on the way: before
 // Postgres, before the stub. Runs on a thread of its own; every method may be called from any.
 class TcpGate {
-  public:
+ public:
     // "127.0.0.1:5432", "[::1]:5432", or the path of a unix socket ("/run/x/.s.PGSQL.5432").
     explicit TcpGate(const std::string& target);
     ~TcpGate();
@@ -33,7 +33,7 @@ class TcpGate {
     // Resets every present connection.
     void drop_all();
 
-  private:
+ private:
     class Impl;
     std::unique_ptr<Impl> impl_;
 };
