@@ -1,5 +1,6 @@
 -- The derived operation id: SHA-256 of a canonical JSON text. The C++ twin is
 -- outbox/operation_key.cpp; both hold to tests/vectors/operation_keys.json.
+
 -- Every refusal of ours: an SQLSTATE of class OB, with what is wrong and the way out.
 CREATE FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) RETURNS void
     LANGUAGE plpgsql AS $$

@@ -51,6 +51,7 @@ BEGIN
     FOR role IN
         SELECT r.rolname FROM pg_roles r WHERE r.rolname IN
             ('outbox_planner', 'outbox_worker', 'outbox_reader', 'outbox_operator')
+         ORDER BY 1
     LOOP
         EXECUTE format('GRANT USAGE ON SCHEMA outbox TO %I', role);
         -- The daemon acts for people through its admin server and for agents through MCP.

@@ -1,30 +1,30 @@
 CREATE SCHEMA outbox;
 COMMENT ON SCHEMA outbox IS 'outboxd: one planner step commits at most one side effect';
 CREATE TYPE outbox.enqueue_request AS (
-	tool text,
-	arguments jsonb,
-	operation_id text,
-	run_id text,
-	occurrence integer,
-	priority smallint,
-	run_at timestamp with time zone,
-	expires_at timestamp with time zone,
-	max_attempts integer,
-	traceparent text,
-	labels jsonb,
-	retry_failed boolean
+    tool text,
+    arguments jsonb,
+    operation_id text,
+    run_id text,
+    occurrence integer,
+    priority smallint,
+    run_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    max_attempts integer,
+    traceparent text,
+    labels jsonb,
+    retry_failed boolean
 );
 COMMENT ON TYPE outbox.enqueue_request IS 'One element of what outbox.enqueue_many takes: the parameters of enqueue';
 CREATE TYPE outbox.receipt AS (
-	operation_id text,
-	status text,
-	replayed boolean,
-	result jsonb,
-	error jsonb,
-	message text,
-	created_at timestamp with time zone,
-	compensated_by text,
-	result_expired boolean
+    operation_id text,
+    status text,
+    replayed boolean,
+    result jsonb,
+    error jsonb,
+    message text,
+    created_at timestamp with time zone,
+    compensated_by text,
+    result_expired boolean
 );
 COMMENT ON TYPE outbox.receipt IS 'What enqueue answers: exactly one row, for a new operation and for a known one';
 COMMENT ON COLUMN outbox.receipt.status IS 'pending, scheduled, attempting, unknown, succeeded, failed, cancelled';
@@ -532,6 +532,7 @@ BEGIN
     FOR role IN
         SELECT r.rolname FROM pg_roles r WHERE r.rolname IN
             ('outbox_planner', 'outbox_worker', 'outbox_reader', 'outbox_operator')
+         ORDER BY 1
     LOOP
         EXECUTE format('GRANT USAGE ON SCHEMA outbox TO %I', role);
         -- The daemon acts for people through its admin server and for agents through MCP.
@@ -1312,124 +1313,124 @@ CREATE INDEX queue_due ON outbox.queue USING btree (tool, due_at) WHERE (status 
 CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['pending'::text, 'scheduled'::text])));
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
 CREATE TRIGGER file_work AFTER INSERT ON outbox.operation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION outbox.file_work();
-GRANT USAGE ON SCHEMA outbox TO outbox_planner;
-GRANT USAGE ON SCHEMA outbox TO outbox_worker;
-GRANT USAGE ON SCHEMA outbox TO outbox_reader;
 GRANT USAGE ON SCHEMA outbox TO outbox_operator;
+GRANT USAGE ON SCHEMA outbox TO outbox_planner;
+GRANT USAGE ON SCHEMA outbox TO outbox_reader;
+GRANT USAGE ON SCHEMA outbox TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_worker;
 GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.cancel(operation_id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_operator;
 REVOKE ALL ON FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.canonical_number(n numeric) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_size(arguments jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_tool(tool text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 REVOKE ALL ON FUNCTION outbox.disown() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.edit_distance(a text, b text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) TO outbox_operator;
 REVOKE ALL ON FUNCTION outbox.enqueue_many(requests jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_operator;
 REVOKE ALL ON FUNCTION outbox.file_work() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.get(operation_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_operator;
 REVOKE ALL ON FUNCTION outbox.grant_rights() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.is_shortest_double(n numeric) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 REVOKE ALL ON FUNCTION outbox.parse_request(item jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.pause_tool(tool text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
 GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;
 GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.resume_tool(tool text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
 GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.retry(operation_id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_worker;
 GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
 GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.utf16_order(key text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.wake(tool text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.wake(tool text) TO outbox_worker;
 GRANT SELECT ON TABLE outbox.operation TO outbox_worker;
+GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_operator;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_planner;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_worker;
-GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(tool) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(arguments) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(arguments) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(arguments),UPDATE(arguments) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(arguments) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(run_id) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(priority) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(run_at) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(expires_at) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(max_attempts) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(traceparent) ON TABLE outbox.operation TO outbox_operator;
+GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_operator;
 GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_worker;
-GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_operator;
 GRANT UPDATE(arguments_digest) ON TABLE outbox.operation TO outbox_worker;
 GRANT UPDATE(pruned_at) ON TABLE outbox.operation TO outbox_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.outcome TO outbox_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.queue TO outbox_worker;
-GRANT SELECT ON TABLE outbox.attention TO outbox_worker;
-GRANT SELECT ON TABLE outbox.attention TO outbox_reader;
 GRANT SELECT ON TABLE outbox.attention TO outbox_operator;
-GRANT SELECT,INSERT,DELETE ON TABLE outbox.event TO outbox_worker;
-GRANT SELECT ON TABLE outbox.event TO outbox_reader;
+GRANT SELECT ON TABLE outbox.attention TO outbox_reader;
+GRANT SELECT ON TABLE outbox.attention TO outbox_worker;
 GRANT SELECT ON TABLE outbox.event TO outbox_operator;
+GRANT SELECT ON TABLE outbox.event TO outbox_reader;
+GRANT SELECT,INSERT,DELETE ON TABLE outbox.event TO outbox_worker;
 GRANT SELECT ON TABLE outbox.migration TO outbox_worker;
-GRANT SELECT ON TABLE outbox.operations TO outbox_worker;
-GRANT SELECT ON TABLE outbox.operations TO outbox_reader;
 GRANT SELECT ON TABLE outbox.operations TO outbox_operator;
+GRANT SELECT ON TABLE outbox.operations TO outbox_reader;
+GRANT SELECT ON TABLE outbox.operations TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.request TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.setting TO outbox_worker;
-GRANT SELECT,INSERT,UPDATE ON TABLE outbox.tool TO outbox_worker;
-GRANT SELECT ON TABLE outbox.tool TO outbox_reader;
 GRANT SELECT ON TABLE outbox.tool TO outbox_operator;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.worker TO outbox_worker;
-GRANT SELECT ON TABLE outbox.worker TO outbox_reader;
+GRANT SELECT ON TABLE outbox.tool TO outbox_reader;
+GRANT SELECT,INSERT,UPDATE ON TABLE outbox.tool TO outbox_worker;
 GRANT SELECT ON TABLE outbox.worker TO outbox_operator;
+GRANT SELECT ON TABLE outbox.worker TO outbox_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.worker TO outbox_worker;

@@ -31,7 +31,7 @@ std::string output_of(const std::string& command) {
 }
 
 // What differs between versions of pg_dump without any difference in the schema: comments, settings,
-// the key of \restrict, blank lines.
+// the key of \restrict, blank lines. Tabs become spaces, as everywhere here.
 std::string normalised(const std::string& dump) {
     std::istringstream lines(dump);
     std::string text;
@@ -42,6 +42,9 @@ std::string normalised(const std::string& dump) {
         if (line.empty() || begins("--") || begins("SET ") || begins("SELECT pg_catalog.set_config") ||
             begins("\\restrict") || begins("\\unrestrict")) {
             continue;
+        }
+        for (auto at = line.find('\t'); at != std::string::npos; at = line.find('\t')) {
+            line.replace(at, 1, "    ");
         }
         text += line + "\n";
     }
