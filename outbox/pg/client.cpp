@@ -67,6 +67,34 @@ std::vector<std::string> Client::list(const ListFilter& filter) {
                                std::to_string(filter.limit)}));
 }
 
+std::string Client::cancel(
+    const std::string& operation_id, const std::optional<std::string>& reason) {
+    auto rows = session_.write(sql::cancel_operation, {without_nul(operation_id), clean(reason)});
+    return rows[0][0].c_str();
+}
+
+std::string Client::retry(const std::string& operation_id, const std::string& reason) {
+    auto rows = session_.write(
+        sql::retry_operation, {without_nul(operation_id), without_nul(reason)});
+    return rows[0][0].c_str();
+}
+
+std::string Client::pause_tool(const std::string& tool, const std::string& reason) {
+    auto rows = session_.write(sql::pause_tool, {without_nul(tool), without_nul(reason)});
+    return rows[0][0].c_str();
+}
+
+std::string Client::resume_tool(const std::string& tool) {
+    auto rows = session_.write(sql::resume_tool, {without_nul(tool)});
+    return rows[0][0].c_str();
+}
+
+std::vector<std::string> Client::tools() { return read_texts(session_.read(sql::list_tools, {})); }
+
+std::vector<std::string> Client::workers() {
+    return read_texts(session_.read(sql::list_workers, {}));
+}
+
 std::string Client::claim_namespace(const std::string& wanted) {
     for (int tries = 0; tries < kNamespaceTries; ++tries) {
         auto rows = session_.write(sql::claim_namespace, {without_nul(wanted)});

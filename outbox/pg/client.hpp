@@ -46,6 +46,15 @@ class Client {
     [[nodiscard]] std::vector<std::string> events(const std::string& operation_id);
     [[nodiscard]] std::vector<std::string> list(const ListFilter& filter);
 
+    // The words of the contract: cancelled, too_late, armed, not_failed, paused, …
+    [[nodiscard]] std::string cancel(
+        const std::string& operation_id, const std::optional<std::string>& reason);
+    [[nodiscard]] std::string retry(const std::string& operation_id, const std::string& reason);
+    [[nodiscard]] std::string pause_tool(const std::string& tool, const std::string& reason);
+    [[nodiscard]] std::string resume_tool(const std::string& tool);
+    [[nodiscard]] std::vector<std::string> tools();
+    [[nodiscard]] std::vector<std::string> workers();
+
     // The namespace recorded in this database, which is `wanted` when none was yet. The daemon
     // refuses to start when it is another one: every provider key depends on it.
     [[nodiscard]] std::string claim_namespace(const std::string& wanted);

@@ -1,0 +1,2 @@
+-- outbox.resume_tool for the command line. $1 tool.
+SELECT outbox.resume_tool($1) AS answer
