@@ -2,8 +2,14 @@
 # some of these tests change the whole server's settings.
 add_executable(
   store_pg_tests
+  lane_listener_pg_test.cpp
+  lane_migrator_pg_test.cpp
+  lane_pg_test.cpp
+  plan_pg_test.cpp
   store_complete_pg_test.cpp
+  store_late_pg_test.cpp
   store_lease_pg_test.cpp
+  store_maintain_pg_test.cpp
   ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
 target_link_libraries(store_pg_tests PRIVATE test_database outbox_pg Catch2::Catch2WithMain)
 

@@ -1,0 +1,142 @@
+#include "sql/queries.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/store_fixture.hpp"
+
+using tests::Session;
+using tests::StoreFixture;
+
+// The planner must not walk the queue, whatever the statistics say: never analysed, or analysed
+// while everything was still pending. Below some forty pages a sequential scan is the cheapest way
+// to find ten rows by ctid, and right: statements are planned anew with the real size each time,
+// so a plan made for an empty table is never used on a full one. What is held there is the time.
+namespace {
+
+constexpr const char* kCtid = "Tid Scan on queue q";
+
+// The plan with the parameters known, as a statement sent with its parameters is planned.
+std::string plan(Session& session, const std::string& text, const std::string& arguments) {
+    session.run("PREPARE hot AS " + text);
+    std::string lines;
+    for (const auto& row : session.query("EXPLAIN EXECUTE hot(" + arguments + ")")) {
+        lines += *row[0] + "\n";
+    }
+    session.run("DEALLOCATE hot");
+    return lines;
+}
+
+void check_scans(const std::string& name, const std::string& plan, const std::string& wanted) {
+    INFO(name << "\n" << plan);
+    CHECK(plan.find("Seq Scan on queue") == std::string::npos);
+    CHECK(plan.find("Seq Scan on operation") == std::string::npos);
+    CHECK(plan.find(wanted) != std::string::npos);
+}
+
+const std::string kWorkerText = "'" + tests::kWorker + "'";
+
+std::string array(int first, int count) {
+    std::string text = "'{";
+    for (int i = 0; i < count; ++i) {
+        text += (i == 0 ? "" : ",") + std::to_string(first + i);
+    }
+    return text + "}'";
+}
+
+std::string repeated(const std::string& value, int count) {
+    std::string text = "'{";
+    for (int i = 0; i < count; ++i) {
+        text += (i == 0 ? "" : ",") + value;
+    }
+    return text + "}'";
+}
+
+std::string finish_arguments(int rows) {
+    return array(1, rows) + ", " + repeated("1", rows) + ", " + repeated("succeeded", rows) + ", " +
+           repeated("NULL", rows) + ", " + repeated("NULL", rows) + ", " + repeated("0", rows) + ", " +
+           repeated("NULL", rows) + ", '{}', '{}', '{}', '{}'";
+}
+
+void check_hot_plans(Session& session) {
+    const auto lanes = "'{ticket,mail}', '{50,50}', '{20000,20000}'";
+    check_scans("lease", plan(session, outbox::sql::lease_operations,
+                              kWorkerText + ", 10000, " + lanes + ", '{7,7}', '{0,-101}', '{10,0}'"),
+                kCtid);
+    check_scans("claim", plan(session, outbox::sql::claim_probes,
+                              kWorkerText + ", 10000, " + lanes), kCtid);
+    check_scans("promote", plan(session, outbox::sql::promote_due, "500"), kCtid);
+    check_scans("expire leases", plan(session, outbox::sql::expire_leases, "500, true"), kCtid);
+    check_scans("expire operations", plan(session, outbox::sql::expire_operations, "500"), kCtid);
+    check_scans("finish 1", plan(session, outbox::sql::finish_operations, finish_arguments(1)),
+                "queue_pkey");
+    check_scans("finish 200", plan(session, outbox::sql::finish_operations, finish_arguments(200)),
+                "queue_pkey");
+    check_scans("fates", plan(session, outbox::sql::read_fates,
+                              array(1, 50) + ", " + repeated("1", 50) + ", " +
+                                  repeated("succeeded", 50) + ", " + repeated("NULL", 50)),
+                "queue_pkey");
+    check_scans("late", plan(session, outbox::sql::record_late_result,
+                             "1, 'x', 1, 'effect', '{}', NULL, 'succeeded', NULL, 0, NULL"),
+                "queue_pkey");
+}
+
+// Microseconds per row of a lease and its completion, on the daemon's own road.
+void check_round_trip(StoreFixture& t, int rows) {
+    auto start = std::chrono::steady_clock::now();
+    auto leased = t.lease("ticket", rows);
+    std::vector<outbox::Transition> batch;
+    for (const auto& attempt : leased) {
+        batch.push_back(tests::succeeded(attempt, "done"));
+    }
+    auto fates = tests::wait_for(t.store.complete(batch));
+    auto took = std::chrono::steady_clock::now() - start;
+    CHECK(fates.size() == leased.size());
+    auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    INFO(rows << " rows took " << ms << " ms");
+    CHECK(took < std::chrono::milliseconds(2000));
+}
+
+}  // namespace
+
+TEST_CASE("plans of the hot statements on an empty queue and on a thousand rows") {
+    StoreFixture t;
+    t.sql.run("ALTER TABLE outbox.queue SET (autovacuum_enabled = off)");
+    for (bool analysed : {false, true}) {
+        if (analysed) {
+            t.sql.run("ANALYZE");
+        }
+        CHECK(t.lease("ticket", 50).empty());
+        check_round_trip(t, 50);
+    }
+    t.insert("op-", 1000);
+    for (bool analysed : {false, true}) {
+        if (analysed) {
+            t.sql.run("ANALYZE");  // while everything is pending
+        }
+        // The rows of a lease are found through the ready index even here.
+        auto lease = plan(t.sql, outbox::sql::lease_operations,
+                          kWorkerText + ", 10000, '{ticket}', '{50}', '{20000}', '{7}', '{-101}', '{0}'");
+        INFO(lease);
+        CHECK(lease.find("Index Scan using queue_ready on queue r") != std::string::npos);
+        CHECK(lease.find("Seq Scan on queue r") == std::string::npos);
+        check_round_trip(t, 400);
+    }
+}
+
+TEST_CASE("plans of the hot statements on a hundred thousand rows") {
+    StoreFixture t;
+    t.sql.run("ALTER TABLE outbox.queue SET (autovacuum_enabled = off); "
+              "ALTER TABLE outbox.operation SET (autovacuum_enabled = off)");
+    t.insert("op-", 60'000);
+    t.insert("m", 40'000, "mail");
+    check_hot_plans(t.sql);
+    check_round_trip(t, 500);
+    t.sql.run("ANALYZE");  // nearly everything is pending
+    check_hot_plans(t.sql);
+    check_round_trip(t, 500);
+
+    // Thousands of dead entries at the head; then everything else in another state than analysed.
+    for (int i = 0; i < 8; ++i) {
+        check_round_trip(t, 1000);
+    }
+    t.lease("ticket", 2000);
+    check_hot_plans(t.sql);
+}
