@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "config/mask.hpp"
 #include "config/nearest.hpp"
 #include "config/sections.hpp"
 
@@ -112,6 +113,14 @@ void check_header(
             value.mark,
             fmt::format("{}.headers.{}: a line end in a header", in.path(), name.value),
             "put the value on one line, in quotes"
+        );
+    }
+    const bool literal = value.source.empty() && value.value.find("{{") == std::string::npos;
+    if (literal && is_sensitive_name(key) && value.value != "***") {
+        diagnostics.warning(
+            value.mark,
+            fmt::format("{}.headers.{}: a secret in the file itself", in.path(), name.value),
+            "use credential:, or ${cred:name}, ${file:/path}, ${env:VAR}"
         );
     }
     seen.push_back(key);

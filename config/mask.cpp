@@ -47,8 +47,23 @@ bool is_literal(std::string_view value) {
     return value.find_first_not_of(kSubstituted) != std::string_view::npos;
 }
 
-// A database address with its password written out: scheme://user:password@host, password=….
-bool has_literal_password(const std::string& text) {
+void mask(Value& value, bool sensitive) {
+    if (value.is(Kind::string) && sensitive) {
+        if (value.source.empty()) {
+            if (value.text.find("{{") == std::string::npos) value.text = "***";
+        } else {
+            value.source = mask_defaults(value.source);
+        }
+    }
+    for (auto& item : value.items) mask(item, sensitive);
+    for (auto& member : value.members)
+        mask(member.value, sensitive || is_sensitive_name(member.key));
+}
+
+}  // namespace
+
+bool holds_literal_password(const std::string& source) {
+    const auto text = literal_part(source);
     constexpr std::string_view kWord = "password";
     for (auto at = text.find(kWord); at != std::string::npos; at = text.find(kWord, at + 1)) {
         const auto equals = text.find_first_not_of(' ', at + kWord.size());
@@ -66,24 +81,9 @@ bool has_literal_password(const std::string& text) {
            is_literal(std::string_view(text).substr(colon + 1, at - colon - 1));
 }
 
-void mask(Value& value, bool sensitive) {
-    if (value.is(Kind::string) && sensitive) {
-        if (value.source.empty()) {
-            if (value.text.find("{{") == std::string::npos) value.text = "***";
-        } else {
-            value.source = mask_defaults(value.source);
-        }
-    }
-    for (auto& item : value.items) mask(item, sensitive);
-    for (auto& member : value.members)
-        mask(member.value, sensitive || is_sensitive_name(member.key));
-}
-
-}  // namespace
-
 std::string shown_secret(const std::string& source) {
     if (source.find("$${") != std::string::npos) return {};  // a literal is in it
-    if (has_literal_password(literal_part(source))) return {};
+    if (holds_literal_password(source)) return {};
     return mask_defaults(source);
 }
 

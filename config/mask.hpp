@@ -11,6 +11,9 @@ namespace config {
 // empty when nothing of it may be shown.
 [[nodiscard]] std::string shown_secret(const std::string& source);
 
+// A database address with its password written out: scheme://user:password@host, password=….
+[[nodiscard]] bool holds_literal_password(const std::string& source);
+
 // Is a header, parameter or variable of this name likely to hold a secret?
 [[nodiscard]] bool is_sensitive_name(std::string_view name);
 

@@ -112,7 +112,7 @@ bool MapReader::duration(std::string_view key, Duration& out, Range<Duration> ra
     if (!found) return false;
     const auto parsed = parse_duration(found->text);
     if (!parsed) {
-        const bool bare = is_json_number(found->text);
+        const bool bare = found->source.empty() && is_json_number(found->text);
         error(
             *found,
             key,

@@ -1,6 +1,7 @@
 // database, worker, log, limits, retention, testing.
 #include <fmt/format.h>
 
+#include "config/mask.hpp"
 #include "config/sections.hpp"
 
 namespace config {
@@ -41,10 +42,17 @@ void read_database(MapReader& root, Database& out) {
     in.not_yet("sources", "use dsn: one daemon serves one database");
     read_embedded(in, out);
     if (const auto* dsn = in.member("dsn")) {
-        Text text;
         if (in.string("dsn", out.dsn.value)) {
             out.dsn.source = dsn->value.source;
             out.dsn.mark = dsn->value.mark;
+            const auto& written = out.dsn.source.empty() ? out.dsn.value : out.dsn.source;
+            if (holds_literal_password(written)) {
+                in.diagnostics().warning(
+                    dsn->value.mark,
+                    "database.dsn: a password in the file itself",
+                    "use ${cred:name}, ${file:/path} or ${env:VAR}"
+                );
+            }
         }
         if (out.embedded) {
             in.diagnostics().error(

@@ -152,8 +152,19 @@ void merge(Value& root, Value included, Diagnostics& diagnostics) {
     }
 }
 
+void drop_dsn(Value& root) {
+    for (auto& section : root.members) {
+        if (section.key != "database") continue;
+        std::erase_if(section.value.members, [](const auto& m) { return m.key == "dsn"; });
+    }
+}
+
 void include_file(
-    Value& root, const std::string& path, const Mark& mark, Diagnostics& diagnostics
+    Value& root,
+    const std::string& path,
+    const Mark& mark,
+    const LoadOptions& options,
+    Diagnostics& diagnostics
 ) {
     auto tree = read_one(path, mark, diagnostics);
     if (!tree || tree->is(Value::Kind::null)) return;
@@ -163,11 +174,14 @@ void include_file(
         );
         return;
     }
+    if (options.database_elsewhere) drop_dsn(*tree);
     substitute(*tree, folder_of(path), diagnostics);
     merge(root, std::move(*tree), diagnostics);
 }
 
-void include_all(Value& root, const std::string& file, Diagnostics& diagnostics) {
+void include_all(
+    Value& root, const std::string& file, const LoadOptions& options, Diagnostics& diagnostics
+) {
     const auto* found = root.find("include");
     if (!found) return;
     const Value include = *found;  // merging moves the members about
@@ -191,15 +205,8 @@ void include_all(Value& root, const std::string& file, Diagnostics& diagnostics)
         for (const auto& path : matches(pattern, folder_of(file), diagnostics)) {
             if (std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
             seen.push_back(path);
-            include_file(root, path, pattern.mark, diagnostics);
+            include_file(root, path, pattern.mark, options, diagnostics);
         }
-    }
-}
-
-void drop_dsn(Value& root) {
-    for (auto& section : root.members) {
-        if (section.key != "database") continue;
-        std::erase_if(section.value.members, [](const auto& m) { return m.key == "dsn"; });
     }
 }
 
@@ -222,7 +229,7 @@ std::optional<Value> read_tree(
     }
     if (options.database_elsewhere) drop_dsn(*root);
     substitute(*root, folder_of(file), diagnostics);
-    include_all(*root, file, diagnostics);
+    include_all(*root, file, options, diagnostics);
     return root;
 }
 

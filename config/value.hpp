@@ -23,7 +23,7 @@ struct Value {
     Mark mark;
     bool plain = false;        // unquoted text that held ${…}: may be read as a number or a bool
     bool from_secret = false;  // ${file:} or ${cred:} was in it: never printed, never quoted
-    bool unresolved = false;  // what is wrong with it was reported: nothing more to say
+    bool unresolved = false;   // what is wrong with it was reported: nothing more to say
 
     [[nodiscard]] bool is(Kind k) const { return kind == k; }
     [[nodiscard]] const Value* find(std::string_view key) const;

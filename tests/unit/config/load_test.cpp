@@ -167,6 +167,10 @@ TEST_CASE("the database may come from elsewhere", "[config]") {
     const auto elsewhere = config::load(file, {.database_elsewhere = true});
     REQUIRE(elsewhere.config);
     CHECK_FALSE(elsewhere.config->database.declared());
+    const auto included = config::load(
+        folder.write("b.yaml", "version: 1\ninclude: [a.yaml]\n"), {.database_elsewhere = true}
+    );
+    CHECK(included.config);
     CHECK_FALSE(must_load("version: 1\n").database.declared());
     CHECK(must_load("version: 1\ndatabase: { embedded: {} }\n").database.declared());
     const auto dsn = must_load("version: 1\ndatabase: { dsn: \"host=/run dbname=x\" }\n");

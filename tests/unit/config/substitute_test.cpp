@@ -125,6 +125,7 @@ TEST_CASE("a lone plain substitution may be a number or a bool", "[config]") {
 TEST_CASE("a secret is never quoted in a diagnostic", "[config]") {
     const Folder folder;
     folder.write("token", "hunter2");
+    folder.write("number", "31337");
     const Variable credentials("CREDENTIALS_DIRECTORY", folder.path().c_str());
     const auto loaded = config_test::load_text(
         "version: 1\nworker: { drain_timeout: \"${cred:token}\", concurrency: \"${cred:token}\" }\n"
@@ -134,4 +135,8 @@ TEST_CASE("a secret is never quoted in a diagnostic", "[config]") {
     const auto said = config_test::text_of(loaded.diagnostics);
     CHECK(said.find("hunter2") == std::string::npos);
     CHECK(said.find("${cred:token}") != std::string::npos);
+    const auto number =
+        config_test::load_text("version: 1\nworker: { lease_margin: \"${cred:number}\" }\n");
+    CHECK(number.diagnostics.has_errors());
+    CHECK(config_test::text_of(number.diagnostics).find("31337") == std::string::npos);
 }
