@@ -5,12 +5,12 @@
 
 namespace outbox {
 
-// How long a loop waits before it tries the database again: 50 ms, doubling to 5 s.
+// How long a loop waits before it tries the database again: 50 ms, doubling to 1 s.
 class Backoff {
   public:
     [[nodiscard]] std::chrono::milliseconds next() {
         const auto delay = delay_;
-        delay_ = std::min(delay_ * 2, std::chrono::milliseconds(5'000));
+        delay_ = std::min(delay_ * 2, std::chrono::milliseconds(1'000));
         return delay;
     }
     void reset() { delay_ = kFirst; }

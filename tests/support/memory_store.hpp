@@ -59,6 +59,7 @@ class MemoryStore : public outbox::Store {
     [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
     // The next call of that method fails so; several faults queue.
     void fail(Method method, Fault fault) { faults_[method].push_back(fault); }
+    void clear_faults() { faults_.clear(); }
     void set_down(bool down) { down_ = down; }  // every call is unavailable
     void lock(const std::string& id, bool locked);  // completing it is a conflict
     void pause(const std::string& tool) { paused_.insert(tool); }

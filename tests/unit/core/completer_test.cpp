@@ -108,6 +108,7 @@ TEST_CASE("stop writes what is queued; abandon gives it up; after the end nothin
     bench.io.run_for(30ms);
     CHECK_FALSE(bench.ended);
     bench.store.set_down(false);
+    bench.run_until_written(1);
     run_until(bench.io, [&] { return bench.ended; }, 1s);
     CHECK(bench.fates["a"] == Fate::applied);
     bench.write("b");
