@@ -294,11 +294,18 @@ std::optional<Value> parse_yaml(
         return std::nullopt;
     } catch (const YAML::Exception& e) {
         const Mark mark{file, e.mark.line + 1, e.mark.column + 1};
-        diagnostics.error(
-            mark,
-            fmt::format("not YAML: {}", e.msg),
-            "often an indent, a missing colon or a quote above this line"
-        );
+        // The versions of yaml-cpp word this one differently.
+        if (e.msg.rfind("the referenced anchor is not defined", 0) == 0) {
+            diagnostics.error(
+                mark, "an alias without its anchor", "write &name where it is defined, above"
+            );
+        } else {
+            diagnostics.error(
+                mark,
+                fmt::format("not YAML: {}", e.msg),
+                "often an indent, a missing colon or a quote above this line"
+            );
+        }
         return std::nullopt;
     }
     auto root = builder.take_root();

@@ -1,6 +1,7 @@
 #include "config/load.hpp"
 
 #include <stdexcept>
+#include <string_view>
 #include <variant>
 
 #include "tests/support/catch.hpp"
@@ -14,11 +15,11 @@ using config_test::Variable;
 
 namespace {
 
-const config::Tool& tool(const config::Config& config, const std::string& name) {
+const config::Tool& tool(const config::Config& config, std::string_view name) {
     for (const auto& t : config.tools) {
         if (t.name == name) return t;
     }
-    throw std::runtime_error("no tool " + name);
+    throw std::runtime_error("no tool " + std::string(name));
 }
 
 constexpr auto kTicket = R"(version: 1
