@@ -296,6 +296,7 @@ END $$;
 COMMENT ON FUNCTION outbox.identify(text, jsonb, text, text, integer, smallint, timestamptz,
     timestamptz, integer, text, jsonb) IS 'Validates a request; its explicit or derived id';
 
+-- Sessions keep its plans: one made while the tables were empty must not scan them once they are not.
 CREATE FUNCTION outbox.enqueue(
     tool text, arguments jsonb DEFAULT '{}', operation_id text DEFAULT NULL,
     run_id text DEFAULT NULL, occurrence integer DEFAULT 1, priority smallint DEFAULT 0,
@@ -303,7 +304,7 @@ CREATE FUNCTION outbox.enqueue(
     max_attempts integer DEFAULT NULL, traceparent text DEFAULT NULL, labels jsonb DEFAULT NULL,
     retry_failed boolean DEFAULT false) RETURNS outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     derived constant boolean := operation_id IS NULL;
 BEGIN

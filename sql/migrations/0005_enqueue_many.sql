@@ -47,7 +47,7 @@ COMMENT ON FUNCTION outbox.parse_request(jsonb) IS 'One element of enqueue_many,
 -- answered in the order of the request. A later one of two equal ids is a replay of the first.
 CREATE FUNCTION outbox.enqueue_many(requests jsonb) RETURNS SETOF outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     place    integer;
     item     jsonb;

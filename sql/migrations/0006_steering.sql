@@ -1,20 +1,25 @@
 -- Steering one operation or one tool. Every write of status sets lease_epoch + 1, so whoever read
--- the row before is fenced.
+-- the row before is fenced. As with enqueue, plans made on empty tables must not scan later.
 
 CREATE FUNCTION outbox.cancel(operation_id text, reason text DEFAULT NULL) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    known text;
+    intent bigint;
+    known  text;
 BEGIN
+    -- Apart from the delete: a join to a queue that the planner believes empty would walk all of it.
+    SELECT o.seq INTO intent FROM outbox.operation o WHERE o.operation_id = cancel.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
     LOOP
         -- The delete waits for a lease under way and finds the row too late then; the lock it would
         -- keep on that row, to the end of the planner's transaction, goes with the sub-transaction.
         BEGIN
             WITH taken AS (
-                DELETE FROM outbox.queue q USING outbox.operation o
-                 WHERE o.operation_id = cancel.operation_id AND q.seq = o.seq
-                   AND q.status IN ('pending', 'scheduled')
+                DELETE FROM outbox.queue q
+                 WHERE q.seq = intent AND q.status IN ('pending', 'scheduled')
                 RETURNING q.*
             ), ended AS (
                 INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch,
@@ -35,8 +40,8 @@ BEGIN
             NULL;  -- nothing was taken, nothing stays locked
         END;
         SELECT v.status INTO known FROM outbox.operations v WHERE v.operation_id = cancel.operation_id;
-        IF NOT FOUND THEN
-            RETURN 'not_found';
+        IF known IS NULL THEN
+            RETURN 'not_found';  -- its key was forgotten meanwhile
         ELSIF known = 'cancelled' THEN
             RETURN 'already_cancelled';
         ELSIF known = 'failed' THEN
@@ -52,7 +57,7 @@ COMMENT ON FUNCTION outbox.cancel(text, text)
 
 CREATE FUNCTION outbox.retry(operation_id text, reason text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     known bigint;
 BEGIN
@@ -73,7 +78,7 @@ CREATE FUNCTION outbox.resolve(
     operation_id text, verdict text, reason text, actor text, expected_epoch integer,
     result jsonb DEFAULT NULL) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     intent   outbox.operation;
     work     outbox.queue;
@@ -95,9 +100,14 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'not_found';
     END IF;
-    SELECT q.* INTO work FROM outbox.queue q
-     WHERE q.seq = intent.seq AND q.status = 'unknown' FOR UPDATE;
-    IF NOT FOUND THEN
+    -- Read before it is locked: a row that a worker holds is left alone. The status is no condition
+    -- beside seq: with few unknown the planner would walk the due index.
+    SELECT q.* INTO work FROM outbox.queue q WHERE q.seq = intent.seq;
+    IF NOT FOUND OR work.status <> 'unknown' THEN
+        RETURN 'not_unknown';
+    END IF;
+    SELECT q.* INTO work FROM outbox.queue q WHERE q.seq = intent.seq FOR UPDATE;
+    IF NOT FOUND OR work.status <> 'unknown' THEN
         RETURN 'not_unknown';
     END IF;
     IF work.attempt_epoch IS DISTINCT FROM expected_epoch THEN
@@ -153,7 +163,7 @@ COMMENT ON FUNCTION outbox.resolve(text, text, text, text, integer, jsonb)
 
 CREATE FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     known   bigint;
     flagged outbox.outcome;

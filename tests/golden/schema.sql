@@ -37,6 +37,7 @@ COMMENT ON COLUMN outbox.receipt.result_expired IS 'The result was pruned; the o
 CREATE FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     known   bigint;
@@ -102,18 +103,24 @@ COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb) IS 'failed → pe
 CREATE FUNCTION outbox.cancel(operation_id text, reason text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
-    known text;
+    intent bigint;
+    known  text;
 BEGIN
+    -- Apart from the delete: a join to a queue that the planner believes empty would walk all of it.
+    SELECT o.seq INTO intent FROM outbox.operation o WHERE o.operation_id = cancel.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
     LOOP
         -- The delete waits for a lease under way and finds the row too late then; the lock it would
         -- keep on that row, to the end of the planner's transaction, goes with the sub-transaction.
         BEGIN
             WITH taken AS (
-                DELETE FROM outbox.queue q USING outbox.operation o
-                 WHERE o.operation_id = cancel.operation_id AND q.seq = o.seq
-                   AND q.status IN ('pending', 'scheduled')
+                DELETE FROM outbox.queue q
+                 WHERE q.seq = intent AND q.status IN ('pending', 'scheduled')
                 RETURNING q.*
             ), ended AS (
                 INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch,
@@ -134,8 +141,8 @@ BEGIN
             NULL;  -- nothing was taken, nothing stays locked
         END;
         SELECT v.status INTO known FROM outbox.operations v WHERE v.operation_id = cancel.operation_id;
-        IF NOT FOUND THEN
-            RETURN 'not_found';
+        IF known IS NULL THEN
+            RETURN 'not_found';  -- its key was forgotten meanwhile
         ELSIF known = 'cancelled' THEN
             RETURN 'already_cancelled';
         ELSIF known = 'failed' THEN
@@ -407,6 +414,7 @@ COMMENT ON FUNCTION outbox.edit_distance(a text, b text) IS 'Levenshtein distanc
 CREATE FUNCTION outbox.enqueue(tool text, arguments jsonb DEFAULT '{}'::jsonb, operation_id text DEFAULT NULL::text, run_id text DEFAULT NULL::text, occurrence integer DEFAULT 1, priority smallint DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, max_attempts integer DEFAULT NULL::integer, traceparent text DEFAULT NULL::text, labels jsonb DEFAULT NULL::jsonb, retry_failed boolean DEFAULT false) RETURNS outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     derived constant boolean := operation_id IS NULL;
@@ -424,6 +432,7 @@ COMMENT ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text
 CREATE FUNCTION outbox.enqueue_many(requests jsonb) RETURNS SETOF outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     place    integer;
@@ -766,6 +775,7 @@ COMMENT ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out 
 CREATE FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     intent   outbox.operation;
@@ -788,9 +798,14 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 'not_found';
     END IF;
-    SELECT q.* INTO work FROM outbox.queue q
-     WHERE q.seq = intent.seq AND q.status = 'unknown' FOR UPDATE;
-    IF NOT FOUND THEN
+    -- Read before it is locked: a row that a worker holds is left alone. The status is no condition
+    -- beside seq: with few unknown the planner would walk the due index.
+    SELECT q.* INTO work FROM outbox.queue q WHERE q.seq = intent.seq;
+    IF NOT FOUND OR work.status <> 'unknown' THEN
+        RETURN 'not_unknown';
+    END IF;
+    SELECT q.* INTO work FROM outbox.queue q WHERE q.seq = intent.seq FOR UPDATE;
+    IF NOT FOUND OR work.status <> 'unknown' THEN
         RETURN 'not_unknown';
     END IF;
     IF work.attempt_epoch IS DISTINCT FROM expected_epoch THEN
@@ -858,6 +873,7 @@ COMMENT ON FUNCTION outbox.resume_tool(tool text) IS 'Ends a pause';
 CREATE FUNCTION outbox.retry(operation_id text, reason text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     known bigint;
