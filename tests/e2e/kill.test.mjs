@@ -101,7 +101,7 @@ story('frozen after the effect: the other daemon settles it, the late answer is 
 story('a crash at every failpoint loses nothing and repeats nothing', async (w) => {
   await w.migrate();
   w.migrated = true;
-  const listed = await w.cli('list-failpoints', '-c', w.configure());
+  const listed = await w.cli('list-failpoints');
   assert.equal(listed.code, 0, listed.text);
   const names = listed.out.split('\n').map((line) => line.trim()).filter(Boolean);
   assert.ok(names.length >= 9, `${names}`);
