@@ -45,13 +45,21 @@ int run_command(Context& context) {
     try {
         return context.command();
     } catch (const CommandError& error) {
-        if (*error.what() != '\0') context.console.err << "outboxd: " << error.what() << '\n';
+        context.console.err << "outboxd: " << error.what() << '\n';
         return error.code();
+    } catch (const ConfigurationError& error) {
+        for (const auto& diagnostic : error.diagnostics().all()) {
+            context.console.err << config::to_text(diagnostic) << '\n';
+        }
+        return kConfiguration;
     } catch (const EmbeddedPostgresError& error) {
         context.console.err << "outboxd: " << error.what() << '\n';
         return kDatabaseUnreachable;
     } catch (const outbox::StoreError& error) {
         return report(error, context.console);
+    } catch (const std::exception& error) {
+        context.console.err << "outboxd: this should not happen: " << error.what() << '\n';
+        return kNo;
     }
 }
 
@@ -103,21 +111,16 @@ std::string database_of(const Context& context) {
         throw CommandError(
             kUsage, "which database? Give --database DSN, set OUTBOXD_DATABASE, or name a file with -c");
     }
-    const auto config = load_config(context, context.config_file);
+    const auto config = load_config(context, context.config_file).config;
     if (config.database.embedded) return embedded_dsn(config.database.embedded->data_dir);
     return config.database.dsn.value;
 }
 
-config::Config load_config(const Context& context, const std::string& file) {
+LoadedConfig load_config(const Context& context, const std::string& file) {
     if (!context.database.empty()) setenv("OUTBOXD_DATABASE", context.database.c_str(), 1);
     auto loaded = config::load(file);
-    if (!loaded.config) {
-        for (const auto& diagnostic : loaded.diagnostics.all()) {
-            context.console.err << config::to_text(diagnostic) << '\n';
-        }
-        throw CommandError(kConfiguration, "");
-    }
-    return std::move(*loaded.config);
+    if (!loaded.config) throw ConfigurationError(std::move(loaded.diagnostics));
+    return {std::move(*loaded.config), std::move(loaded.diagnostics)};
 }
 
 int run_cli(const std::vector<std::string>& arguments, Console console) {
@@ -138,6 +141,7 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_key_command(app, context);
     add_enqueue_command(app, context);
     add_reading_commands(app, context);
+    add_steering_commands(app, context);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::ParseError& error) {

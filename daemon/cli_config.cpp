@@ -5,8 +5,8 @@
 
 #include "config/load.hpp"
 #include "daemon/command.hpp"
-#include "daemon/compile.hpp"
 #include "outbox/failpoint.hpp"
+#include "tools/toolset.hpp"
 
 namespace outboxd {
 namespace {
@@ -26,7 +26,7 @@ std::string chosen_file(const Context& context, const std::string& argument) {
 
 int check_config(Context& context, const CheckOptions& options) {
     auto loaded = config::load(chosen_file(context, options.file));
-    if (loaded.config) compile_check(*loaded.config, loaded.diagnostics);
+    if (loaded.config) tools::check_toolset(*loaded.config, loaded.diagnostics);
     loaded.diagnostics.sort();
     bool wrong = loaded.diagnostics.has_errors();
     for (auto diagnostic : loaded.diagnostics.all()) {
@@ -46,8 +46,7 @@ int check_config(Context& context, const CheckOptions& options) {
 }
 
 int print_config(Context& context, const std::string& argument) {
-    const auto config = load_config(context, chosen_file(context, argument));
-    context.console.out << config::print(config);
+    context.console.out << config::print(load_config(context, chosen_file(context, argument)).config);
     return kDone;
 }
 

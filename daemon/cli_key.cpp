@@ -52,7 +52,8 @@ int print_key(Context& context, const KeyOptions& options) {
         return kDone;
     }
     if (!context.config_file.empty()) {
-        arguments = deduplicated(load_config(context, context.config_file), options.tool, arguments);
+        const auto loaded = load_config(context, context.config_file);
+        arguments = deduplicated(loaded.config, options.tool, arguments);
     }
     const auto key =
         outbox::operation_key(options.tool, arguments, options.run_id, options.occurrence);

@@ -3,8 +3,10 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "config/config.hpp"
+#include "config/diagnostics.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/exit_code.hpp"
 
@@ -25,6 +27,17 @@ class CommandError : public std::runtime_error {
     ExitCode code_;
 };
 
+// A configuration that does not load: every diagnostic goes to stderr, exit 3.
+class ConfigurationError : public std::runtime_error {
+  public:
+    explicit ConfigurationError(config::Diagnostics diagnostics)
+        : std::runtime_error("the configuration has errors"), diagnostics_(std::move(diagnostics)) {}
+    [[nodiscard]] const config::Diagnostics& diagnostics() const { return diagnostics_; }
+
+  private:
+    config::Diagnostics diagnostics_;
+};
+
 // What every command may use. Parsing fills it and chooses the command; then the command runs.
 struct Context {
     Console console;
@@ -41,6 +54,7 @@ void add_config_commands(CLI::App& app, Context& context);
 void add_key_command(CLI::App& app, Context& context);
 void add_enqueue_command(CLI::App& app, Context& context);
 void add_reading_commands(CLI::App& app, Context& context);
+void add_steering_commands(CLI::App& app, Context& context);
 
 // Options that several commands share.
 void add_database_option(CLI::App& command, Context& context);
@@ -52,8 +66,12 @@ void add_json_option(CLI::App& command, Context& context);
 // The same without the configuration; empty when there is none.
 [[nodiscard]] std::string given_database(const Context& context);
 
-// Loads the file; prints the diagnostics and throws (exit 3) when there are errors. A database
-// given on the command line counts as OUTBOXD_DATABASE in the file.
-[[nodiscard]] config::Config load_config(const Context& context, const std::string& file);
+// Loads the file; throws ConfigurationError. A database given on the command line counts as
+// OUTBOXD_DATABASE in the file.
+struct LoadedConfig {
+    config::Config config;
+    config::Diagnostics diagnostics;  // warnings
+};
+[[nodiscard]] LoadedConfig load_config(const Context& context, const std::string& file);
 
 }  // namespace outboxd

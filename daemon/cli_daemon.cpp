@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "config/load.hpp"
+#include "daemon/app.hpp"
+#include "daemon/command.hpp"
+#include "daemon/demo.hpp"
+#include "daemon/dev_config.hpp"
+#include "daemon/embedded_postgres.hpp"
+#include "daemon/log.hpp"
+#include "daemon/ticket_desk.hpp"
+
+namespace outboxd {
+namespace {
+
+constexpr const char* kDevFolder = "./.outboxd";
+
+StderrLog make_log(const config::LogSettings& settings) {
+    return StderrLog(
+        settings.format == "text" ? LogFormat::text : LogFormat::json,
+        parse_log_level(settings.level).value_or(outbox::LogLevel::info));
+}
+
+int run_daemon(Context& context) {
+    auto [config, diagnostics] = load_config(context, context.config_file);
+    StderrLog log = make_log(config.log);
+    const std::string given = given_database(context);
+    std::optional<EmbeddedPostgres> postgres;
+    if (given.empty() && config.database.embedded) {
+        postgres.emplace(config.database.embedded->data_dir);
+    }
+    AppOptions options{
+        .config = std::move(config),
+        .diagnostics = std::move(diagnostics),
+        .dsn = given,
+        .postgres = postgres ? &*postgres : nullptr,
+        .on_ready = nullptr,
+    };
+    if (postgres) options.dsn = postgres->dsn();
+    if (options.dsn.empty()) options.dsn = options.config.database.dsn.value;
+    return App(std::move(options), log).run();
+}
+
+// The file that `dev` runs on when none is given, so that there is something to look at and copy.
+std::string write_dev_config() {
+    std::filesystem::create_directories(kDevFolder);
+    const std::string file = std::string(kDevFolder) + "/dev.yaml";
+    std::ofstream out(file, std::ios::trunc);
+    out << kDevConfig;
+    if (!out.flush()) throw CommandError(kNo, "cannot write " + file);
+    return file;
+}
+
+void print_greeting(const Context& context, const config::Config& config, const std::string& dsn) {
+    const std::string tool = config.tools.empty() ? "TOOL" : config.tools.front().name;
+    context.console.out << fmt::format(
+        "\nA private Postgres is running, in {}; Ctrl-C ends it together with the daemon.\n"
+        "  configuration  {}\n"
+        "  database       {}\n"
+        "  metrics        http://{}:{}/metrics\n\n"
+        "Try, in another terminal:\n"
+        "  psql \"{}\" -c \"SELECT * FROM outbox.enqueue('{}', '{{\\\"title\\\": \\\"hello\\\"}}', "
+        "run_id => 'first')\"\n"
+        "  outboxd list --database \"{}\"\n\n",
+        kDevFolder, config.file, dsn, config.admin.host, config.admin.port, dsn, tool, dsn);
+    context.console.out.flush();
+}
+
+int dev(Context& context) {
+    const bool own = context.config_file.empty();
+    const std::string file = own ? write_dev_config() : context.config_file;
+    // A file made for production takes its database from here; it is replaced below in any case.
+    setenv("OUTBOXD_DATABASE", "host=/nonexistent", 0);
+    auto [config, diagnostics] = load_config(context, file);
+    StderrLog log = make_log(config.log);
+    const auto embedded = config.database.embedded.value_or(
+        config::Embedded{.data_dir = std::string(kDevFolder) + "/postgres"});
+    EmbeddedPostgres postgres(embedded.data_dir);
+    AppOptions options{
+        .config = config,
+        .diagnostics = std::move(diagnostics),
+        .dsn = postgres.dsn(),
+        .postgres = &postgres,
+        .on_ready = [&context, &config = config, &postgres] {
+            print_greeting(context, config, postgres.dsn());
+        },
+    };
+    return App(std::move(options), log).run();
+}
+
+}  // namespace
+
+void add_daemon_commands(CLI::App& app, Context& context) {
+    auto* run = app.add_subcommand("run", "The daemon, in the foreground; logs go to stderr");
+    run->add_option("-c,--config", context.config_file, "Configuration file")
+        ->required()
+        ->type_name("FILE");
+    add_database_option(*run, context);
+    run->footer(
+        "SIGTERM drains, a second one aborts; SIGHUP reads the file again.\n\n"
+        "Example:\n  outboxd run -c /etc/outboxd/outboxd.yaml");
+    run->callback([&context] { context.command = [&context] { return run_daemon(context); }; });
+
+    auto* dev_command = app.add_subcommand(
+        "dev", "The daemon on a private Postgres of its own, in ./.outboxd; nothing listens on TCP");
+    add_config_option(*dev_command, context);
+    dev_command->footer("Example:\n  outboxd dev");
+    dev_command->callback([&context] { context.command = [&context] { return dev(context); }; });
+
+    auto* demo = app.add_subcommand(
+        "demo", "Tell the story of the double ticket by running it, and count the tickets");
+    demo->footer("Example:\n  outboxd demo");
+    demo->callback([&context] {
+        context.command = [&context] { return run_demo(context.console); };
+    });
+
+    auto* desk = app.add_subcommand("ticket-desk", "The demo's ticket service");
+    desk->group("");  // not shown
+    auto port = std::make_shared<int>(0);
+    desk->add_option("--port", *port, "Port on 127.0.0.1; 0 takes a free one")
+        ->check(CLI::Range(0, 65535));
+    desk->callback([&context, port] {
+        context.command = [port] { return run_ticket_desk(*port); };
+    });
+}
+
+}  // namespace outboxd

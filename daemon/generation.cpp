@@ -1,0 +1,100 @@
+#include "daemon/generation.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "daemon/uuid.hpp"
+#include "daemon/version.hpp"
+
+namespace outboxd {
+namespace {
+
+std::vector<std::string> names_of(const config::Config& config) {
+    std::vector<std::string> names;
+    for (const auto& tool : config.tools) names.push_back(tool.name);
+    return names;
+}
+
+outbox::EngineSettings settings_of(const config::Config& config, outbox::WorkerId worker) {
+    outbox::EngineSettings settings;
+    settings.worker = {
+        .id = std::move(worker),
+        .name = config.worker.name,
+        .version = kVersion,
+        .tools = names_of(config),
+    };
+    settings.key_namespace = config.database.key_namespace;
+    settings.concurrency = config.worker.concurrency;
+    settings.margin = config.worker.lease_margin;
+    settings.poll_busy = config.worker.poll_busy;
+    settings.poll_idle = config.worker.poll_idle;
+    settings.drain_timeout = config.worker.drain_timeout;
+    return settings;
+}
+
+}  // namespace
+
+Generation::Generation(
+    const config::Config& config,
+    std::unique_ptr<outbox::Toolset> tools,
+    const Surroundings& surroundings
+)
+    : Generation(config, std::move(tools), surroundings, outbox::WorkerId(make_uuid())) {}
+
+Generation::Generation(
+    const config::Config& config,
+    std::unique_ptr<outbox::Toolset> tools,
+    const Surroundings& surroundings,
+    const outbox::WorkerId& worker
+)
+    : executor_(surroundings.executor),
+      tools_(std::move(tools)),
+      store_(surroundings.dsn, worker, &surroundings.observer),
+      engine_(
+          executor_, store_, *tools_, surroundings.observer, surroundings.log,
+          surroundings.failpoints, settings_of(config, worker)),
+      sampled_(executor_) {
+    if (!config.worker.wakeup) return;
+    outbox::pg::ListenerOptions options{
+        .dsn = surroundings.dsn,
+        .tools = names_of(config),
+        .idle_poll = config.worker.poll_idle,
+    };
+    listener_ = std::make_unique<outbox::pg::Listener>(
+        std::move(options), executor_, [this](const std::string&) { engine_.wake(); });
+    engine_.on_polled([this](const std::string& tool, bool found) {
+        listener_->polled(tool, found);
+    });
+}
+
+asio::awaitable<void> Generation::run() {
+    if (listener_) listener_->start();
+    auto running = engine_.run();
+    co_await std::move(running);
+    while (sampling_) co_await sampled_.wait();
+    if (!listener_) co_return;
+    listener_->stop();
+    // What it had posted before it stopped runs ahead of this.
+    co_await asio::post(executor_, asio::use_awaitable);
+}
+
+asio::awaitable<std::vector<outbox::ToolSample>> Generation::sample() {
+    sampling_ = true;
+    std::vector<outbox::ToolSample> samples;
+    std::exception_ptr failure;
+    try {
+        auto sampling = store_.sample();
+        samples = co_await std::move(sampling);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    sampling_ = false;
+    sampled_.ring();
+    if (failure) std::rethrow_exception(failure);
+    co_return samples;
+}
+
+}  // namespace outboxd
