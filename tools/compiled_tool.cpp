@@ -15,6 +15,7 @@ HttpOptions http_options(const config::Tool& tool, const config::Config& config)
     options.tls_verify = tool.http.tls_verify;
     options.ca_file = tool.http.ca_file;
     options.max_connections_per_host = static_cast<std::size_t>(tool.http.max_connections_per_host);
+    options.allow_private_hosts = tool.http.allow_private_hosts;
     return options;
 }
 

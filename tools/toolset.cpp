@@ -51,7 +51,7 @@ class Clients {
     std::shared_ptr<HttpSender> of(const HttpOptions& options) {
         const Key key{
             options.connect_timeout, options.max_response_bytes, options.tls_verify,
-            options.ca_file, options.max_connections_per_host};
+            options.ca_file, options.max_connections_per_host, options.allow_private_hosts};
         auto& client = clients_[key];
         if (!client) {
             client = std::make_shared<HttpClientSender>(
@@ -62,7 +62,8 @@ class Clients {
 
   private:
     using Key = std::tuple<
-        std::chrono::milliseconds, std::size_t, bool, std::optional<std::string>, std::size_t>;
+        std::chrono::milliseconds, std::size_t, bool, std::optional<std::string>, std::size_t,
+        bool>;
     const Services& services_;
     std::map<Key, std::shared_ptr<HttpSender>> clients_;
 };
