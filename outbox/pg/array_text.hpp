@@ -7,10 +7,10 @@
 
 namespace outbox::pg {
 
-// Builds one array parameter in Postgres' text form, element by element. (Measured against one
-// jsonb parameter for a batch of 500 completions: see outbox/pg/README.md.)
+// Builds one array parameter in Postgres' text form, element by element. Database CPU to take a
+// batch of 500 completions apart: arrays 1.1 µs a row, one jsonb parameter 1.2, one json 1.8.
 class ArrayText {
-  public:
+ public:
     void add(std::int64_t value);
     void add_bool(bool value);
     void add_null();
@@ -21,7 +21,7 @@ class ArrayText {
     // The literal; the object is used up.
     [[nodiscard]] std::string take() &&;
 
-  private:
+ private:
     void separate();
     std::string text_ = "{";
 };

@@ -73,12 +73,15 @@ void add_events(Parameters& parameters, Batch batch) {
 }
 
 void add_seqs_and_epochs(Parameters& parameters, Batch batch) {
-    parameters.emplace_back(
-        column(batch, [](ArrayText& a, const Transition& t) { a.add(t.seq.value); }));
-    parameters.emplace_back(
-        column(batch, [](ArrayText& a, const Transition& t) { a.add(t.epoch.value); }));
-    parameters.emplace_back(
-        column(batch, [](ArrayText& a, const Transition& t) { a.add(to_string(t.to)); }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(t.seq.value);
+    }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(t.epoch.value);
+    }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(to_string(t.to));
+    }));
 }
 
 std::optional<std::string> worker_or_null(const WorkerId& worker) {
@@ -130,12 +133,15 @@ Parameters finish_parameters(Batch batch) {
     Parameters parameters;
     parameters.reserve(11);
     add_seqs_and_epochs(parameters, batch);
-    parameters.emplace_back(column(
-        batch, [](ArrayText& a, const Transition& t) { a.add(text_or_null(t.result)); }));
-    parameters.emplace_back(
-        column(batch, [](ArrayText& a, const Transition& t) { a.add(error_of(t)); }));
-    parameters.emplace_back(
-        column(batch, [](ArrayText& a, const Transition& t) { a.add(t.attempts_delta); }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(text_or_null(t.result));
+    }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(error_of(t));
+    }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(t.attempts_delta);
+    }));
     parameters.emplace_back(column(batch, add_attention));
     add_events(parameters, batch);
     return parameters;
@@ -164,9 +170,8 @@ Parameters move_parameters(Batch batch, const WorkerId& worker) {
             a.add_null();
         }
     });
-    add([](ArrayText& a, const Transition& t) {
-        a.add_bool(t.writer == Transition::Writer::probe);
-    });
+    add([](ArrayText& a, const Transition& t) { a.add_bool(t.writer == Transition::Writer::probe); }
+    );
     add_events(parameters, batch);
     parameters.emplace_back(worker_or_null(worker));
     return parameters;
@@ -175,8 +180,9 @@ Parameters move_parameters(Batch batch, const WorkerId& worker) {
 Parameters fate_parameters(Batch batch) {
     Parameters parameters;
     add_seqs_and_epochs(parameters, batch);
-    parameters.emplace_back(column(
-        batch, [](ArrayText& a, const Transition& t) { a.add(text_or_null(t.result)); }));
+    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
+        a.add(text_or_null(t.result));
+    }));
     return parameters;
 }
 
@@ -184,16 +190,17 @@ Parameters late_parameters(const Transition& late, const WorkerId& worker) {
     auto clean = [](std::optional<std::string> text) {
         return text ? std::optional(without_nul(std::move(*text))) : std::nullopt;
     };
-    return {std::to_string(late.seq.value),
-            clean(late.id.value),
-            std::to_string(late.epoch.value),
-            std::string(name_of(late.evidence)),
-            clean(text_or_null(late.result)),
-            clean(error_of(late)),
-            std::string(to_string(late.to)),
-            milliseconds_of(late.due_in),
-            std::to_string(late.attempts_delta),
-            worker_or_null(worker)};
+    return {
+        std::to_string(late.seq.value),
+        clean(late.id.value),
+        std::to_string(late.epoch.value),
+        std::string(name_of(late.evidence)),
+        clean(text_or_null(late.result)),
+        clean(error_of(late)),
+        std::string(to_string(late.to)),
+        milliseconds_of(late.due_in),
+        std::to_string(late.attempts_delta),
+        worker_or_null(worker)};
 }
 
 Transition last_resort(const Transition& transition, const std::string& why) {
@@ -207,8 +214,9 @@ Transition last_resort(const Transition& transition, const std::string& why) {
         safe.result = std::move(digest);
     }
     if (safe.error) {
-        safe.error = Error{printable(safe.error->code),
-                           "The message could not be stored; see the event result_lost."};
+        safe.error = Error{
+            printable(safe.error->code),
+            "The message could not be stored; see the event result_lost."};
     }
     for (auto& event : safe.events) {
         event.detail = Json::Object{};

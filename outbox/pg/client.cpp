@@ -30,10 +30,19 @@ Client::Client(const std::string& dsn) : session_(dsn, kPatient, nullptr) {}
 std::string Client::enqueue(const EnqueueCall& call) {
     auto rows = session_.write(
         sql::enqueue_operation,
-        {without_nul(call.tool), without_nul(call.arguments), clean(call.operation_id),
-         clean(call.run_id), number(call.occurrence), number(call.priority), clean(call.run_at),
-         clean(call.expires_at), number(call.max_attempts), clean(call.traceparent),
-         clean(call.labels), call.retry_failed ? "t" : "f"});
+        {without_nul(call.tool),
+         without_nul(call.arguments),
+         clean(call.operation_id),
+         clean(call.run_id),
+         number(call.occurrence),
+         number(call.priority),
+         clean(call.run_at),
+         clean(call.expires_at),
+         number(call.max_attempts),
+         clean(call.traceparent),
+         clean(call.labels),
+         call.retry_failed ? "t" : "f"}
+    );
     return rows[0][0].c_str();
 }
 
@@ -63,19 +72,25 @@ std::vector<std::string> Client::list(const ListFilter& filter) {
         age = std::to_string(filter.older_than->count());
     }
     return read_texts(session_.read(
-        sql::list_operations, {statuses, clean(filter.tool), age, filter.attention ? "t" : "f",
-                               std::to_string(filter.limit)}));
+        sql::list_operations,
+        {statuses,
+         clean(filter.tool),
+         age,
+         filter.attention ? "t" : "f",
+         std::to_string(filter.limit)}
+    ));
 }
 
 std::string Client::cancel(
-    const std::string& operation_id, const std::optional<std::string>& reason) {
+    const std::string& operation_id, const std::optional<std::string>& reason
+) {
     auto rows = session_.write(sql::cancel_operation, {without_nul(operation_id), clean(reason)});
     return rows[0][0].c_str();
 }
 
 std::string Client::retry(const std::string& operation_id, const std::string& reason) {
-    auto rows = session_.write(
-        sql::retry_operation, {without_nul(operation_id), without_nul(reason)});
+    auto rows =
+        session_.write(sql::retry_operation, {without_nul(operation_id), without_nul(reason)});
     return rows[0][0].c_str();
 }
 
@@ -89,7 +104,9 @@ std::string Client::resume_tool(const std::string& tool) {
     return rows[0][0].c_str();
 }
 
-std::vector<std::string> Client::tools() { return read_texts(session_.read(sql::list_tools, {})); }
+std::vector<std::string> Client::tools() {
+    return read_texts(session_.read(sql::list_tools, {}));
+}
 
 std::vector<std::string> Client::workers() {
     return read_texts(session_.read(sql::list_workers, {}));
@@ -105,10 +122,13 @@ std::string Client::claim_namespace(const std::string& wanted) {
     throw StoreError(StoreError::Kind::conflict, "the namespace is being recorded by another one");
 }
 
-std::string Client::derive_id(const std::string& tool, const std::string& arguments,
-                              const std::string& run_id, int occurrence) {
-    auto rows = session_.read(sql::derive_id, {without_nul(tool), without_nul(arguments),
-                                               without_nul(run_id), std::to_string(occurrence)});
+std::string Client::derive_id(
+    const std::string& tool, const std::string& arguments, const std::string& run_id, int occurrence
+) {
+    auto rows = session_.read(
+        sql::derive_id,
+        {without_nul(tool), without_nul(arguments), without_nul(run_id), std::to_string(occurrence)}
+    );
     return rows[0][0].c_str();
 }
 

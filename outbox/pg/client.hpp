@@ -17,11 +17,11 @@ struct EnqueueCall {
     std::optional<std::string> run_id;
     std::optional<int> occurrence;
     std::optional<int> priority;
-    std::optional<std::string> run_at;      // as Postgres reads a timestamptz
+    std::optional<std::string> run_at;  // as Postgres reads a timestamptz
     std::optional<std::string> expires_at;
     std::optional<int> max_attempts;
     std::optional<std::string> traceparent;
-    std::optional<std::string> labels;      // JSON text
+    std::optional<std::string> labels;  // JSON text
     bool retry_failed = false;
 };
 
@@ -37,7 +37,7 @@ struct ListFilter {
 // Throws StoreError: unavailable when the database cannot be reached, SqlError (pg_error.hpp) with
 // SQLSTATE, DETAIL and HINT for what the server refused, OB4xx among them.
 class Client {
-  public:
+ public:
     explicit Client(const std::string& dsn);
 
     [[nodiscard]] std::string enqueue(const EnqueueCall& call);
@@ -48,7 +48,8 @@ class Client {
 
     // The words of the contract: cancelled, too_late, armed, not_failed, paused, …
     [[nodiscard]] std::string cancel(
-        const std::string& operation_id, const std::optional<std::string>& reason);
+        const std::string& operation_id, const std::optional<std::string>& reason
+    );
     [[nodiscard]] std::string retry(const std::string& operation_id, const std::string& reason);
     [[nodiscard]] std::string pause_tool(const std::string& tool, const std::string& reason);
     [[nodiscard]] std::string resume_tool(const std::string& tool);
@@ -59,10 +60,14 @@ class Client {
     // refuses to start when it is another one: every provider key depends on it.
     [[nodiscard]] std::string claim_namespace(const std::string& wanted);
     // derive_id over the tool's dedup.fields, as enqueue uses it.
-    [[nodiscard]] std::string derive_id(const std::string& tool, const std::string& arguments,
-                                        const std::string& run_id, int occurrence);
+    [[nodiscard]] std::string derive_id(
+        const std::string& tool,
+        const std::string& arguments,
+        const std::string& run_id,
+        int occurrence
+    );
 
-  private:
+ private:
     Session session_;
 };
 

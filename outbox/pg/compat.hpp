@@ -23,7 +23,8 @@ using Parameters = std::vector<std::optional<std::string>>;
 
 #if OUTBOX_PQXX_7
 inline pqxx::result execute(
-    pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters) {
+    pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters
+) {
     pqxx::params all;
     all.reserve(parameters.size());
     for (const auto& value : parameters) {
@@ -41,7 +42,8 @@ inline pqxx::result execute(
 }
 #else
 inline pqxx::result execute(
-    pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters) {
+    pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters
+) {
     std::vector<const char*> all;  // a null pointer is NULL
     all.reserve(parameters.size());
     for (const auto& value : parameters) {
@@ -54,7 +56,7 @@ inline pqxx::result execute(
 // A session that never comes back by itself: 6.4 would reconnect behind our back and go on in a
 // new session, without the locks and settings of the old one.
 class Connection : public pqxx::connection {
-  public:
+ public:
     explicit Connection(const std::string& dsn) : pqxx::connection(dsn) {
 #if !OUTBOX_PQXX_7
 #pragma GCC diagnostic push
@@ -94,7 +96,7 @@ inline std::string sqlstate_of(const std::exception& error) {
 using NotifyHandler = std::function<void(std::string_view payload)>;
 #if OUTBOX_PQXX_7 && (PQXX_VERSION_MAJOR > 7 || PQXX_VERSION_MINOR >= 10)
 class Subscription {
-  public:
+ public:
     Subscription(pqxx::connection& connection, const std::string& channel, NotifyHandler handler) {
         connection.listen(channel, [handler = std::move(handler)](pqxx::notification note) {
             handler(std::string_view{note.payload});
@@ -103,12 +105,12 @@ class Subscription {
 };
 #else
 class Subscription : public pqxx::notification_receiver {
-  public:
+ public:
     Subscription(pqxx::connection& connection, const std::string& channel, NotifyHandler handler)
         : pqxx::notification_receiver(connection, channel), handler_(std::move(handler)) {}
     void operator()(const std::string& payload, int) override { handler_(payload); }
 
-  private:
+ private:
     NotifyHandler handler_;
 };
 #endif

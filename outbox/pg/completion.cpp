@@ -10,8 +10,12 @@
 namespace outbox::pg {
 
 Completion::Completion(
-    Session& session, const std::vector<Transition>& batch, const WorkerId& worker)
-    : session_(session), batch_(batch), worker_(worker), fates_(batch.size()),
+    Session& session, const std::vector<Transition>& batch, const WorkerId& worker
+)
+    : session_(session),
+      batch_(batch),
+      worker_(worker),
+      fates_(batch.size()),
       locked_(batch.size()) {}
 
 std::vector<Fate> Completion::run() {
@@ -35,8 +39,10 @@ std::vector<Fate> Completion::run() {
 }
 
 void Completion::write(const Group& group, bool final) {
-    note(final ? session_.write(sql::finish_operations, finish_parameters(group))
-               : session_.write(sql::move_operations, move_parameters(group, worker_)));
+    note(
+        final ? session_.write(sql::finish_operations, finish_parameters(group))
+              : session_.write(sql::move_operations, move_parameters(group, worker_))
+    );
 }
 
 void Completion::write_or_split(const Group& group, bool final) {
@@ -66,8 +72,7 @@ void Completion::write_or_split(const Group& group, bool final) {
     write_or_split(Group(middle, group.end()), final);
 }
 
-void Completion::last_resort_of(
-    const Transition& transition, bool final, const std::string& why) {
+void Completion::last_resort_of(const Transition& transition, bool final, const std::string& why) {
     auto safe = last_resort(transition, why);
     write(Group{&safe}, final);
 }

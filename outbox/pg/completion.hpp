@@ -16,7 +16,7 @@ namespace outbox::pg {
 // error until the odd row is found, which alone takes the last resort, or on a lock time-out until
 // the locked row is found, which alone is left for the next try. Runs on the complete lane.
 class Completion {
-  public:
+ public:
     Completion(Session& session, const std::vector<Transition>& batch, const WorkerId& worker);
 
     // One fate per transition, in order. Throws StoreError: conflict when rows stay locked by
@@ -24,7 +24,7 @@ class Completion {
     // the same batch may be handed in again: what was written is found and counts as applied.
     std::vector<Fate> run();
 
-  private:
+ private:
     using Group = std::vector<const Transition*>;
     using Answers = std::unordered_map<std::int64_t, std::string>;
 

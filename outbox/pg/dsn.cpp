@@ -10,9 +10,12 @@ namespace {
 // Times of libpq: connect_timeout in seconds, tcp_user_timeout in milliseconds. A peer that
 // vanished is noticed within 15 to 25 s, well before a lease of the usual margin is judged.
 constexpr std::array kDefaults = {
-    std::pair{"fallback_application_name", "outboxd"}, std::pair{"connect_timeout", "5"},
-    std::pair{"keepalives_idle", "10"},                std::pair{"keepalives_interval", "5"},
-    std::pair{"keepalives_count", "3"},                std::pair{"tcp_user_timeout", "15000"},
+    std::pair{"fallback_application_name", "outboxd"},
+    std::pair{"connect_timeout", "5"},
+    std::pair{"keepalives_idle", "10"},
+    std::pair{"keepalives_interval", "5"},
+    std::pair{"keepalives_count", "3"},
+    std::pair{"tcp_user_timeout", "15000"},
 };
 
 std::string joined(char separator) {

@@ -26,8 +26,10 @@ Session& Lane::session() {
     }
     session_.reset();
     if (std::chrono::steady_clock::now() < not_before_) {
-        throw StoreError(StoreError::Kind::unavailable,
-                         "no connection to the database, waiting before the next try");
+        throw StoreError(
+            StoreError::Kind::unavailable,
+            "no connection to the database, waiting before the next try"
+        );
     }
     try {
         session_ = std::make_unique<Session>(dsn_, settings_, observer_);

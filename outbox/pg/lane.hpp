@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 // a back-off between failures, never behind a statement's back.
 // Stops with its destructor, which waits for the job under way; a job's time limit is the server's.
 class Lane {
-  public:
+ public:
     Lane(std::string dsn, SessionSettings settings, Observer* observer);
     ~Lane();
     Lane(const Lane&) = delete;
@@ -38,7 +38,7 @@ class Lane {
         return asio::co_spawn(pool_.get_executor(), std::move(task), asio::use_awaitable);
     }
 
-  private:
+ private:
     template <class Work>
     auto call(Work work) -> asio::awaitable<std::invoke_result_t<Work&, Session&>> {
         try {

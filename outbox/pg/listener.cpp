@@ -1,11 +1,11 @@
 #include "outbox/pg/listener.hpp"
 
-#include <algorithm>
-#include <boost/asio/post.hpp>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <system_error>
 #include <unistd.h>
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <system_error>
 #include <utility>
 
 #include "outbox/pg/array_text.hpp"
@@ -36,7 +36,9 @@ std::string array_of(const std::vector<std::string>& tools) {
 }  // namespace
 
 Listener::Listener(ListenerOptions options, asio::any_io_executor executor, OnWake on_wake)
-    : options_(std::move(options)), executor_(std::move(executor)), on_wake_(std::move(on_wake)),
+    : options_(std::move(options)),
+      executor_(std::move(executor)),
+      on_wake_(std::move(on_wake)),
       event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (event_ < 0) {
         throw std::system_error(errno, std::generic_category(), "eventfd");
@@ -122,9 +124,11 @@ void Listener::serve(const std::stop_token& stop) {
     }
     session.read(sql::listen_settings, {});
     try {
-        Subscription subscription(session.connection(), "outbox_wake", [this](std::string_view tool) {
-            notified(std::string(tool));
-        });
+        Subscription subscription(
+            session.connection(),
+            "outbox_wake",
+            [this](std::string_view tool) { notified(std::string(tool)); }
+        );
         listening_ = true;
         for (const auto& tool : options_.tools) {
             wake(tool);  // something may have come while nobody listened
@@ -208,7 +212,8 @@ void Listener::fall_asleep(Session& session) {
                 asleep.emplace_back(row["tool"].c_str());
             } else {
                 state.delay = std::clamp<milliseconds>(
-                    state.delay * 2, kFirstDelay, std::max(kFirstDelay, options_.idle_poll));
+                    state.delay * 2, kFirstDelay, std::max(kFirstDelay, options_.idle_poll)
+                );
                 state.next_try = steady_clock::now() + state.delay;
             }
         }

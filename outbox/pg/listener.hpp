@@ -29,7 +29,7 @@ struct ListenerOptions {
 // the truth, and through a pooler or while the connection is down nothing else is left.
 // start() and stop() may be called in any order and twice; stop() waits for the thread.
 class Listener {
-  public:
+ public:
     using OnWake = std::function<void(const std::string& tool)>;
 
     // on_wake runs on the executor: poll this tool now. The listener must outlive what it posted.
@@ -49,7 +49,7 @@ class Listener {
     // A pooler stands between: there will be no wake-up, ever.
     [[nodiscard]] bool poll_only() const { return poll_only_; }
 
-  private:
+ private:
     using Time = std::chrono::steady_clock::time_point;
 
     struct ToolState {

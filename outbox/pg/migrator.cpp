@@ -29,8 +29,12 @@ std::vector<Applied> applied_migrations(pqxx::transaction_base& transaction) {
         return all;
     }
     for (const auto& row : execute(transaction, sql::list_migrations, {})) {
-        all.push_back({row[0].as<int>(), row[1].as<std::string>(), row[2].as<std::string>(),
-                       row[3].as<bool>()});
+        all.push_back(
+            {row[0].as<int>(),
+             row[1].as<std::string>(),
+             row[2].as<std::string>(),
+             row[3].as<bool>()}
+        );
     }
     return all;
 }
@@ -65,8 +69,8 @@ SchemaState compare(const std::vector<Applied>& applied, std::span<const sql::Mi
         state.message = "Migration " + breaking->name + " needs a newer outboxd.";
     } else if (!state.pending.empty()) {
         state.fit = SchemaFit::too_old;
-        state.message = "Migration " + state.pending.front() +
-                        " is not applied: run `outboxd migrate`.";
+        state.message =
+            "Migration " + state.pending.front() + " is not applied: run `outboxd migrate`.";
     } else {
         state.fit = SchemaFit::fits;
     }
@@ -75,9 +79,14 @@ SchemaState compare(const std::vector<Applied>& applied, std::span<const sql::Mi
 
 // True when the row was written now; false when another migrator had written it.
 bool record(pqxx::transaction_base& transaction, const sql::Migration& migration) {
-    auto rows = execute(transaction, sql::record_migration,
-                        {std::to_string(migration.number), migration.name, migration.checksum,
-                         migration.breaking ? "t" : "f"});
+    auto rows = execute(
+        transaction,
+        sql::record_migration,
+        {std::to_string(migration.number),
+         migration.name,
+         migration.checksum,
+         migration.breaking ? "t" : "f"}
+    );
     return !rows.empty();
 }
 

@@ -25,12 +25,14 @@ struct SchemaState {
 };
 
 [[nodiscard]] SchemaState schema_state(
-    const std::string& dsn, std::span<const sql::Migration> known = sql::migrations());
+    const std::string& dsn, std::span<const sql::Migration> known = sql::migrations()
+);
 
 // Applies what is pending, each migration in one transaction whose first statement is its own row;
 // a lock that cannot be had within 2 s is tried again, for about a minute, so that a long query
 // is not made to queue everybody else behind us. Returns the names of what was applied.
 std::vector<std::string> migrate(
-    const std::string& dsn, std::span<const sql::Migration> known = sql::migrations());
+    const std::string& dsn, std::span<const sql::Migration> known = sql::migrations()
+);
 
 }  // namespace outbox::pg

@@ -19,22 +19,22 @@ struct Rule {
 
 // First match wins: single states before their classes.
 constexpr std::array kRules = {
-    Rule{"40003", Kind::in_doubt},      // statement_completion_unknown
-    Rule{"40", Kind::conflict},         // serialization failure, deadlock
-    Rule{"55P03", Kind::conflict},      // lock_timeout, NOWAIT
-    Rule{"57014", Kind::unavailable},   // statement_timeout: rolled back, the database is slow
-    Rule{"57P", Kind::unavailable},     // shutting down, starting up, idle time-outs
-    Rule{"25006", Kind::unavailable},   // read-only: a standby, or a failover under way
-    Rule{"25P03", Kind::unavailable},   // idle_in_transaction_session_timeout
-    Rule{"08", Kind::unavailable},      // connection exceptions
-    Rule{"53", Kind::unavailable},      // disk full, out of memory, too many connections
-    Rule{"58", Kind::unavailable},      // I/O errors of the server's system
-    Rule{"28", Kind::unavailable},      // may not log in: a person repairs it, we ask again
-    Rule{"3D", Kind::unavailable},      // no such database (yet)
-    Rule{"22", Kind::data},             // what jsonb, text and timestamptz refuse
-    Rule{"23", Kind::data},             // CHECKs and unique keys
-    Rule{"54", Kind::data},             // larger than a row, an index entry, a stack may be
-    Rule{"OB", Kind::data},             // our own functions: bad input of a caller
+    Rule{"40003", Kind::in_doubt},     // statement_completion_unknown
+    Rule{"40", Kind::conflict},        // serialization failure, deadlock
+    Rule{"55P03", Kind::conflict},     // lock_timeout, NOWAIT
+    Rule{"57014", Kind::unavailable},  // statement_timeout: rolled back, the database is slow
+    Rule{"57P", Kind::unavailable},    // shutting down, starting up, idle time-outs
+    Rule{"25006", Kind::unavailable},  // read-only: a standby, or a failover under way
+    Rule{"25P03", Kind::unavailable},  // idle_in_transaction_session_timeout
+    Rule{"08", Kind::unavailable},     // connection exceptions
+    Rule{"53", Kind::unavailable},     // disk full, out of memory, too many connections
+    Rule{"58", Kind::unavailable},     // I/O errors of the server's system
+    Rule{"28", Kind::unavailable},     // may not log in: a person repairs it, we ask again
+    Rule{"3D", Kind::unavailable},     // no such database (yet)
+    Rule{"22", Kind::data},            // what jsonb, text and timestamptz refuse
+    Rule{"23", Kind::data},            // CHECKs and unique keys
+    Rule{"54", Kind::data},            // larger than a row, an index entry, a stack may be
+    Rule{"OB", Kind::data},            // our own functions: bad input of a caller
 };
 
 std::string trimmed(std::string_view text) {
@@ -62,12 +62,13 @@ Parts parts_of(std::string_view text) {
         auto end = text.find('\n');
         auto line = text.substr(0, end);
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-        for (auto [label, part] : {std::pair{std::string_view{"ERROR:"}, &parts.message},
-                                   std::pair{std::string_view{"FATAL:"}, &parts.message},
-                                   std::pair{std::string_view{"DETAIL:"}, &parts.detail},
-                                   std::pair{std::string_view{"HINT:"}, &parts.hint},
-                                   std::pair{std::string_view{"CONTEXT:"}, &context},
-                                   std::pair{std::string_view{"LINE "}, &position}}) {
+        for (auto [label, part] :
+             {std::pair{std::string_view{"ERROR:"}, &parts.message},
+              std::pair{std::string_view{"FATAL:"}, &parts.message},
+              std::pair{std::string_view{"DETAIL:"}, &parts.detail},
+              std::pair{std::string_view{"HINT:"}, &parts.hint},
+              std::pair{std::string_view{"CONTEXT:"}, &context},
+              std::pair{std::string_view{"LINE "}, &position}}) {
             if (line.starts_with(label)) {
                 now = part;
                 line.remove_prefix(label.size());
@@ -92,10 +93,13 @@ std::string sentence(const std::string& sqlstate, const Parts& parts) {
 
 }  // namespace
 
-SqlError::SqlError(Kind kind, std::string sqlstate, std::string message, std::string detail,
-                   std::string hint)
+SqlError::SqlError(
+    Kind kind, std::string sqlstate, std::string message, std::string detail, std::string hint
+)
     : StoreError(kind, sentence(sqlstate, {message, detail, hint})),
-      sqlstate_(std::move(sqlstate)), message_(std::move(message)), detail_(std::move(detail)),
+      sqlstate_(std::move(sqlstate)),
+      message_(std::move(message)),
+      detail_(std::move(detail)),
       hint_(std::move(hint)) {}
 
 StoreError::Kind kind_of(std::string_view sqlstate) {

@@ -10,16 +10,17 @@ namespace outbox::pg {
 
 // What the server refused, in the parts a person reads.
 class SqlError : public StoreError {
-  public:
-    SqlError(Kind kind, std::string sqlstate, std::string message, std::string detail,
-             std::string hint);
+ public:
+    SqlError(
+        Kind kind, std::string sqlstate, std::string message, std::string detail, std::string hint
+    );
 
     [[nodiscard]] const std::string& sqlstate() const { return sqlstate_; }
     [[nodiscard]] const std::string& message() const { return message_; }
     [[nodiscard]] const std::string& detail() const { return detail_; }
     [[nodiscard]] const std::string& hint() const { return hint_; }
 
-  private:
+ private:
     std::string sqlstate_;
     std::string message_;
     std::string detail_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "outbox/pg/announcement.hpp"
 #include "outbox/pg/array_text.hpp"
 #include "outbox/pg/catalogue.hpp"
 #include "outbox/pg/completion.hpp"
@@ -42,14 +43,22 @@ Parameters lease_parameters(const LeaseRequest& request) {
         priorities.add(lane.after.priority);
         seqs.add(lane.after.seq);
     }
-    return {request.worker.value,          std::to_string(request.margin.count()),
-            std::move(tools).take(),       std::move(limits).take(),
-            std::move(timeouts).take(),    std::move(hashes).take(),
-            std::move(priorities).take(),  std::move(seqs).take()};
+    return {
+        request.worker.value,
+        std::to_string(request.margin.count()),
+        std::move(tools).take(),
+        std::move(limits).take(),
+        std::move(timeouts).take(),
+        std::move(hashes).take(),
+        std::move(priorities).take(),
+        std::move(seqs).take()};
 }
 
-Parameters probe_parameters(const WorkerId& worker, std::chrono::milliseconds margin,
-                            const std::vector<ReconcileLane>& lanes) {
+Parameters probe_parameters(
+    const WorkerId& worker,
+    std::chrono::milliseconds margin,
+    const std::vector<ReconcileLane>& lanes
+) {
     ArrayText tools;
     ArrayText limits;
     ArrayText timeouts;
@@ -58,8 +67,12 @@ Parameters probe_parameters(const WorkerId& worker, std::chrono::milliseconds ma
         limits.add(lane.limit);
         timeouts.add(lane.timeout.count());
     }
-    return {worker.value, std::to_string(margin.count()), std::move(tools).take(),
-            std::move(limits).take(), std::move(timeouts).take()};
+    return {
+        worker.value,
+        std::to_string(margin.count()),
+        std::move(tools).take(),
+        std::move(limits).take(),
+        std::move(timeouts).take()};
 }
 
 LateFate record(Session& session, const Parameters& parameters) {
@@ -103,7 +116,8 @@ std::string text_array(const std::vector<std::string>& texts) {
 }  // namespace
 
 PgStore::PgStore(const std::string& dsn, WorkerId worker, Observer* observer)
-    : worker_(std::move(worker)), lease_(std::make_unique<Lane>(dsn, kLease, observer)),
+    : worker_(std::move(worker)),
+      lease_(std::make_unique<Lane>(dsn, kLease, observer)),
       complete_(std::make_unique<Lane>(dsn, kComplete, observer)),
       maintain_(std::make_unique<Lane>(dsn, kMaintain, observer)) {}
 
@@ -122,8 +136,7 @@ asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<S
         for (const auto& seq : in_flight) {
             seqs.add(seq.value);
         }
-        auto rows = session.write(
-            sql::release_lost_leases, {worker.value, std::move(seqs).take()});
+        auto rows = session.write(sql::release_lost_leases, {worker.value, std::move(seqs).take()});
         return rows[0]["released"].as<int>();
     };
     co_return co_await lease_->run(std::move(work));
@@ -131,7 +144,9 @@ asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<S
 
 asio::awaitable<std::vector<Fate>> PgStore::complete(std::vector<Transition> batch) {
     auto work = [this, batch = std::move(batch)](Session& session) {
-        return Completion(session, batch, worker_).run();
+        auto fates = Completion(session, batch, worker_).run();
+        announce(session, batch, fates);
+        return fates;
     };
     co_return co_await complete_->run(std::move(work));
 }
@@ -151,10 +166,12 @@ asio::awaitable<LateFate> PgStore::record_late(Transition late) {
 }
 
 asio::awaitable<std::vector<ClaimedProbe>> PgStore::claim_probes(
-    WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes) {
+    WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes
+) {
     auto work = [worker = std::move(worker), margin, lanes = std::move(lanes)](Session& session) {
         return read_claimed(
-            session.write(sql::claim_probes, probe_parameters(worker, margin, lanes)));
+            session.write(sql::claim_probes, probe_parameters(worker, margin, lanes))
+        );
     };
     co_return co_await maintain_->run(std::move(work));
 }
@@ -168,9 +185,13 @@ asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {
 
 asio::awaitable<void> PgStore::heartbeat(WorkerInfo worker) {
     auto work = [worker = std::move(worker)](Session& session) {
-        session.write(sql::heartbeat,
-                      {worker.id.value, without_nul(worker.name), without_nul(worker.version),
-                       text_array(worker.tools)});
+        session.write(
+            sql::heartbeat,
+            {worker.id.value,
+             without_nul(worker.name),
+             without_nul(worker.version),
+             text_array(worker.tools)}
+        );
     };
     co_await lease_->run(std::move(work));
 }
@@ -190,11 +211,12 @@ asio::awaitable<void> PgStore::publish_tools(WorkerId worker, std::vector<ToolPo
 }
 
 asio::awaitable<std::optional<KeySettings>> PgStore::key_settings(
-    std::string tool, std::int64_t request_hash) {
+    std::string tool, std::int64_t request_hash
+) {
     auto work = [tool = std::move(tool), request_hash](Session& session) {
         std::optional<KeySettings> settings;
-        auto rows = session.read(
-            sql::key_settings, {without_nul(tool), std::to_string(request_hash)});
+        auto rows =
+            session.read(sql::key_settings, {without_nul(tool), std::to_string(request_hash)});
         if (!rows.empty()) {
             settings = read_key_settings(rows[0][0].c_str());
         }

@@ -17,7 +17,7 @@ class Lane;
 // maintain (claims, promotion, expiry, catalogue, samples). Methods are called on the io thread.
 // The destructor waits for the statements under way; no method may be suspended then.
 class PgStore : public Store {
-  public:
+ public:
     // The observer may be null; only its statement_done is called, from the lanes' threads.
     PgStore(const std::string& dsn, WorkerId worker, Observer* observer);
     ~PgStore() override;
@@ -25,24 +25,24 @@ class PgStore : public Store {
     PgStore& operator=(const PgStore&) = delete;
 
     asio::awaitable<std::vector<LeasedAttempt>> lease(LeaseRequest request) override;
-    asio::awaitable<int> release_lost_leases(
-        WorkerId worker, std::vector<Seq> in_flight) override;
+    asio::awaitable<int> release_lost_leases(WorkerId worker, std::vector<Seq> in_flight) override;
     // Up to two statements (finals, others) and a look at what found no row.
     asio::awaitable<std::vector<Fate>> complete(std::vector<Transition> batch) override;
     asio::awaitable<LateFate> record_late(Transition late) override;
     asio::awaitable<std::vector<ClaimedProbe>> claim_probes(
-        WorkerId worker, std::chrono::milliseconds margin,
-        std::vector<ReconcileLane> lanes) override;
+        WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes
+    ) override;
     // One transaction per kind.
     asio::awaitable<MaintenanceReport> maintain(bool judge_workers) override;
     asio::awaitable<void> heartbeat(WorkerInfo worker) override;
     asio::awaitable<void> retire(WorkerId worker) override;
     asio::awaitable<void> publish_tools(WorkerId worker, std::vector<ToolPolicy> tools) override;
     asio::awaitable<std::optional<KeySettings>> key_settings(
-        std::string tool, std::int64_t request_hash) override;
+        std::string tool, std::int64_t request_hash
+    ) override;
     asio::awaitable<std::vector<ToolSample>> sample() override;
 
-  private:
+ private:
     WorkerId worker_;  // for the events of completions
     std::unique_ptr<Lane> lease_;
     std::unique_ptr<Lane> complete_;

@@ -103,8 +103,7 @@ ClaimedProbe read_claim(const pqxx::row& row) {
     claim.attempts = number<int>(row["attempts"]);
     // After a timeline change an operation may be unknown without a recorded attempt: the waiting
     // time then counts from the change, and the request is the present configuration's.
-    claim.attempt_epoch =
-        Epoch(optional(row["attempt_epoch"], number<std::int32_t>).value_or(0));
+    claim.attempt_epoch = Epoch(optional(row["attempt_epoch"], number<std::int32_t>).value_or(0));
     claim.request_hash = optional(row["request_hash"], number<std::int64_t>).value_or(0);
     claim.deadline_at = optional(row["deadline_at"], time).value_or(claim.unknown_since);
     claim.first_attempt_at = optional(row["first_attempt_at"], time).value_or(claim.unknown_since);
@@ -165,8 +164,12 @@ std::vector<ToolSample> read_samples(const pqxx::result& rows) {
         if (!status) {
             bug("a status that this build does not know: " + string(row["status"]));
         }
-        all.push_back({string(row["tool"]), *status, number<std::int64_t>(row["count"]),
-                       row["oldest_seconds"].as<double>()});
+        all.push_back(
+            {string(row["tool"]),
+             *status,
+             number<std::int64_t>(row["count"]),
+             row["oldest_seconds"].as<double>()}
+        );
     }
     return all;
 }
@@ -180,9 +183,10 @@ Json to_json(const KeySettings& settings) {
     }
     json.set("prefix", settings.prefix);
     json.set("max_length", static_cast<std::int64_t>(settings.max_length));
-    json.set("window_ms", settings.window
-                              ? Json(static_cast<std::int64_t>(settings.window->count()))
-                              : Json(nullptr));
+    json.set(
+        "window_ms",
+        settings.window ? Json(static_cast<std::int64_t>(settings.window->count())) : Json(nullptr)
+    );
     return json;
 }
 

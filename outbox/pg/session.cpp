@@ -27,7 +27,7 @@ std::string_view name_of(const std::string& text) {
 
 // Tells the time however the statement ends.
 class Stopwatch {
-  public:
+ public:
     Stopwatch(Observer* observer, const std::string& text) : observer_(observer), text_(text) {}
     ~Stopwatch() {
         if (observer_ != nullptr) {
@@ -37,7 +37,7 @@ class Stopwatch {
     Stopwatch(const Stopwatch&) = delete;
     Stopwatch& operator=(const Stopwatch&) = delete;
 
-  private:
+ private:
     Observer* observer_;
     const std::string& text_;
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -64,8 +64,11 @@ void Session::introduce() {
     auto pid = execute(transaction, sql::backend_pid, {});
     pooled_ = pid[0][0].as<int>() != connection_.backendpid();
     if (!pooled_) {
-        execute(transaction, sql::session_settings,
-                {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "f"});
+        execute(
+            transaction,
+            sql::session_settings,
+            {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "f"}
+        );
     }
 }
 
@@ -99,8 +102,11 @@ pqxx::result Session::run(const std::string& text, const Parameters& parameters,
 // time-outs travel in the statement's own transaction.
 pqxx::result Session::run_pooled(const std::string& text, const Parameters& parameters) {
     pqxx::work transaction(connection_);
-    execute(transaction, sql::session_settings,
-            {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "t"});
+    execute(
+        transaction,
+        sql::session_settings,
+        {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "t"}
+    );
     auto rows = execute(transaction, text, parameters);
     transaction.commit();
     return rows;

@@ -17,7 +17,7 @@ struct SessionSettings {
 // Statements are single autocommit statements with their parameters: nothing is prepared and no
 // state of the session is relied upon, so a pooler in transaction mode may stand between.
 class Session {
-  public:
+ public:
     // Throws StoreError: unavailable when the server cannot be had. The observer may be null.
     Session(const std::string& dsn, SessionSettings settings, Observer* observer);
 
@@ -31,7 +31,7 @@ class Session {
     [[nodiscard]] bool pooled() const { return pooled_; }
     [[nodiscard]] Connection& connection() { return connection_; }
 
-  private:
+ private:
     void introduce();
     pqxx::result run(const std::string& text, const Parameters& parameters, bool writes);
     pqxx::result run_pooled(const std::string& text, const Parameters& parameters);

@@ -8,7 +8,8 @@
 WITH lane AS MATERIALIZED (
     SELECT w.tool, w.lim, w.after_priority, w.after_seq, w.request_hash,
            w.timeout_ms * interval '1 millisecond' AS timeout
-      FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::bigint[], $7::smallint[], $8::bigint[])
+      FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::bigint[], $7::smallint[],
+                  $8::bigint[])
            AS w (tool, lim, timeout_ms, request_hash, after_priority, after_seq)
      WHERE NOT EXISTS (
                SELECT FROM outbox.tool t WHERE t.tool = w.tool AND t.paused_at IS NOT NULL)

@@ -30,9 +30,9 @@ WITH moved AS (
            asked = false,
            result = CASE WHEN m.status = 'unknown' THEN coalesce(m.result, q.result) END,
            error = coalesce(m.error, q.error)
-      FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::bigint[], $5::integer[], $6::boolean[],
-                  $7::boolean[], $8::text[], $9::jsonb[], $10::jsonb[], $11::integer[],
-                  $12::integer[], $13::bigint[], $14::boolean[])
+      FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::bigint[], $5::integer[],
+                  $6::boolean[], $7::boolean[], $8::text[], $9::jsonb[], $10::jsonb[],
+                  $11::integer[], $12::integer[], $13::bigint[], $14::boolean[])
            AS m (seq, epoch, status, due_in_ms, attempts_delta, ambiguous, accepted, attention,
                  result, error, probes, absent_count, last_absent_us, probed)
      WHERE q.seq = m.seq AND q.lease_epoch = m.epoch

@@ -84,8 +84,8 @@ WITH open AS MATERIALIZED (
     SELECT $2, 'late_result', w.lease_epoch, $10::uuid,
            jsonb_strip_nulls(jsonb_build_object(
                'attempt_epoch', $3::integer, 'evidence', $4, 'did', p.action,
-               'error', $6::jsonb)) || CASE WHEN $4 = 'effect' THEN jsonb_build_object('result', $5::jsonb)
-                                            ELSE '{}' END
+               'error', $6::jsonb))
+           || CASE WHEN $4 = 'effect' THEN jsonb_build_object('result', $5::jsonb) ELSE '{}' END
       FROM written w CROSS JOIN plan p
 )
 SELECT CASE WHEN p.action IN ('overturn', 'duplicate', 'mark') OR p.attention IS NOT NULL

@@ -16,10 +16,13 @@ namespace {
 
 // A listener whose wake-ups are counted on this thread.
 class Ears {
-  public:
+ public:
     explicit Ears(const std::string& dsn)
-        : listener({dsn, {"ticket", "mail"}, 300ms}, context.get_executor(),
-                   [this](const std::string& tool) { ++woken[tool]; }) {
+        : listener(
+              {dsn, {"ticket", "mail"}, 300ms},
+              context.get_executor(),
+              [this](const std::string& tool) { ++woken[tool]; }
+          ) {
         listener.start();
     }
     bool until(const std::function<bool()>& condition, std::chrono::milliseconds limit = 5s) {
@@ -39,11 +42,13 @@ class Ears {
 };
 
 bool sleeps(tests::Session& session, const std::string& tool) {
-    return session.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND "
-                        "mode = 'ExclusiveLock' AND granted AND classid = 1869968504 AND "
-                        "objid = (hashtext($1)::bigint & 4294967295)::oid AND database = "
-                        "(SELECT oid FROM pg_database WHERE datname = current_database())",
-                        {tool}) == "1";
+    return session.text(
+               "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND "
+               "mode = 'ExclusiveLock' AND granted AND classid = 1869968504 AND "
+               "objid = (hashtext($1)::bigint & 4294967295)::oid AND database = "
+               "(SELECT oid FROM pg_database WHERE datname = current_database())",
+               {tool}
+           ) == "1";
 }
 
 void insert(tests::Session& session, const std::string& id, const std::string& tool) {
@@ -73,7 +78,9 @@ TEST_CASE("a tool without work falls asleep, is polled once more, and an insert 
     // Awake: nothing is sent, and the lock is not taken before 100 ms without work.
     insert(session, "op-2", "ticket");
     insert(session, "op-3", "mail");
-    CHECK_FALSE(ears.until([&] { return ears.woken["ticket"] > 3 || ears.woken["mail"] > 1; }, 300ms));
+    CHECK_FALSE(
+        ears.until([&] { return ears.woken["ticket"] > 3 || ears.woken["mail"] > 1; }, 300ms)
+    );
 
     // Asleep again, found work by its idle poll: the lock goes back.
     ears.listener.polled("ticket", false);
@@ -91,22 +98,30 @@ TEST_CASE("an open planner transaction keeps the daemon awake, without waiting f
     planner.run("BEGIN");
     insert(planner, "op-1", "ticket");
     ears.listener.polled("ticket", false);
-    CHECK_FALSE(ears.until([&] { return ears.woken["ticket"] > 1 || sleeps(session, "ticket"); }, 500ms));
-    CHECK(session.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == "0");
+    CHECK_FALSE(
+        ears.until([&] { return ears.woken["ticket"] > 1 || sleeps(session, "ticket"); }, 500ms)
+    );
+    CHECK(
+        session.text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") ==
+        "0"
+    );
     planner.run("COMMIT");
     // Then it falls asleep and looks once more, which finds op-1.
     CHECK(ears.until([&] { return ears.woken["ticket"] == 2 && sleeps(session, "ticket"); }));
 }
 
-TEST_CASE("a lost LISTEN connection takes its locks along and comes back with a look at everything") {
+TEST_CASE("a lost LISTEN connection takes its locks along and comes back with a look at everything"
+) {
     Database database;
     auto session = database.connect();
     Ears ears(database.dsn());
     REQUIRE(ears.until([&] { return ears.woken["ticket"] == 1; }));
     ears.listener.polled("ticket", false);
     REQUIRE(ears.until([&] { return sleeps(session, "ticket"); }));
-    session.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                  "datname = current_database() AND application_name = 'outboxd'");
+    session.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+        "datname = current_database() AND application_name = 'outboxd'"
+    );
     auto before = ears.woken["mail"];
     REQUIRE(ears.until([&] { return ears.woken["mail"] == before + 1; }));
     CHECK_FALSE(sleeps(session, "ticket"));
@@ -123,8 +138,10 @@ TEST_CASE("the LISTEN connection is pinged and would be ended if it froze") {
     Ears ears(database.dsn());
     REQUIRE(ears.until([&] { return ears.listener.listening(); }));
     auto pings = [&] {
-        return session.text("SELECT max(query_start)::text FROM pg_stat_activity WHERE "
-                            "datname = current_database() AND application_name = 'outboxd'");
+        return session.text(
+            "SELECT max(query_start)::text FROM pg_stat_activity WHERE "
+            "datname = current_database() AND application_name = 'outboxd'"
+        );
     };
     auto first = pings();
     CHECK(ears.until([&] { return pings() != first; }, 3s));
@@ -133,13 +150,19 @@ TEST_CASE("the LISTEN connection is pinged and would be ended if it froze") {
 TEST_CASE("stop before start, twice, and while the server is away") {
     Database database;
     boost::asio::io_context context;
-    Listener never({database.dsn(), {"ticket"}, 1s}, context.get_executor(), [](const std::string&) {});
+    Listener never(
+        {database.dsn(), {"ticket"}, 1s}, context.get_executor(), [](const std::string&) {}
+    );
     never.stop();
     never.start();
     never.start();
     never.stop();
     never.stop();
-    Listener away({"host=/nonexistent dbname=x", {"ticket"}, 1s}, context.get_executor(), [](const std::string&) {});
+    Listener away(
+        {"host=/nonexistent dbname=x", {"ticket"}, 1s},
+        context.get_executor(),
+        [](const std::string&) {}
+    );
     away.start();
     std::this_thread::sleep_for(50ms);
     CHECK_FALSE(away.listening());

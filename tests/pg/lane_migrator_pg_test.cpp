@@ -37,8 +37,10 @@ TEST_CASE("migrate applies everything once, and says what is missing before") {
     CHECK(names.front() == "0001_tables");
     CHECK(schema_state(database.dsn()).fit == SchemaFit::fits);
     CHECK(migrate(database.dsn()).empty());
-    CHECK(database.connect().text("SELECT count(*) FROM outbox.migration") ==
-          std::to_string(names.size()));
+    CHECK(
+        database.connect().text("SELECT count(*) FROM outbox.migration") ==
+        std::to_string(names.size())
+    );
 }
 
 TEST_CASE("four migrators at once apply each migration once") {
@@ -82,7 +84,8 @@ TEST_CASE("too old, too new, altered") {
 TEST_CASE("a migration that fails leaves nothing behind") {
     auto database = Database::empty();
     migrate(database.dsn());
-    auto bad = known_and({{0, "x_bad", "CREATE TABLE outbox.half (i int); SELECT 1/0", "c", false}});
+    auto bad =
+        known_and({{0, "x_bad", "CREATE TABLE outbox.half (i int); SELECT 1/0", "c", false}});
     CHECK_THROWS_AS(migrate(database.dsn(), bad), StoreError);
     auto session = database.connect();
     CHECK(session.text("SELECT to_regclass('outbox.half') IS NULL") == "t");
@@ -92,7 +95,8 @@ TEST_CASE("a migration that fails leaves nothing behind") {
 TEST_CASE("a migration waits for a lock in short tries, and others pass in between") {
     auto database = Database::empty();
     migrate(database.dsn());
-    auto next = known_and({{0, "x_alter", "ALTER TABLE outbox.tool ADD COLUMN extra int", "c", false}});
+    auto next =
+        known_and({{0, "x_alter", "ALTER TABLE outbox.tool ADD COLUMN extra int", "c", false}});
     auto reader = database.connect();
     reader.run("BEGIN; SELECT count(*) FROM outbox.tool");
     std::vector<std::string> names;
@@ -125,7 +129,10 @@ TEST_CASE("the command line's calls") {
     CHECK_FALSE(client.get("nobody").has_value());
     CHECK(client.events("op-1").size() == 1);
     CHECK(client.list({}).size() == 1);
-    CHECK(client.list({.statuses = {"failed", "pending"}, .tool = "ticket", .older_than = {}}).size() == 1);
+    CHECK(
+        client.list({.statuses = {"failed", "pending"}, .tool = "ticket", .older_than = {}}
+        ).size() == 1
+    );
     CHECK(client.list({.statuses = {"failed"}, .tool = {}, .older_than = {}}).empty());
     CHECK(client.list({.statuses = {}, .tool = {}, .older_than = std::chrono::hours(1)}).empty());
     CHECK(client.list({.statuses = {}, .tool = {}, .older_than = {}, .attention = true}).empty());

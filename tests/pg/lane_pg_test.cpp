@@ -20,10 +20,11 @@ namespace {
 
 // Remembers the statements it was told about; the rest of the interface is not called by lanes.
 class Statements : public outbox::Observer {
-  public:
+ public:
     void leased(std::size_t) override {}
     void attempt_started(std::string_view, std::chrono::nanoseconds) override {}
-    void attempt_ended(std::string_view, const outbox::Outcome&, std::chrono::nanoseconds) override {}
+    void attempt_ended(std::string_view, const outbox::Outcome&, std::chrono::nanoseconds)
+        override {}
     void became_unknown(std::string_view, outbox::Cause) override {}
     void probed(std::string_view, const outbox::Verdict&) override {}
     void completed(std::size_t) override {}
@@ -44,7 +45,7 @@ class Statements : public outbox::Observer {
         return names_;
     }
 
-  private:
+ private:
     std::mutex mutex_;
     std::string names_;
 };
@@ -102,8 +103,11 @@ TEST_CASE("a lane runs jobs on one thread and one connection and comes back to t
     CHECK(sum == 4950);
     CHECK(after == std::this_thread::get_id());
     CHECK(inside != after);
-    CHECK(database.connect().text("SELECT count(DISTINCT pid) FROM pg_stat_activity WHERE "
-                                  "datname = current_database() AND application_name = 'outboxd'") == "1");
+    CHECK(
+        database.connect().text("SELECT count(DISTINCT pid) FROM pg_stat_activity WHERE "
+                                "datname = current_database() AND application_name = 'outboxd'"
+        ) == "1"
+    );
 }
 
 TEST_CASE("sessions carry their time-outs, their flush and their name") {
@@ -145,8 +149,13 @@ TEST_CASE("what the server says is sorted by kind") {
     CHECK(failure(lane, kFails, true) == Kind::data);
     CHECK(failure(lane, "SELECT nonsense", true) == Kind::bug);
     CHECK(failure(lane, "SELECT pg_sleep(3)", true) == Kind::unavailable);
-    CHECK(failure(lane, "SELECT '\\u0000'::jsonb, '{\"a\": \"\\u0000\"}'::jsonb", true) == Kind::data);
-    CHECK(failure(lane, "INSERT INTO outbox.operation (operation_id, tool) VALUES ('', 'x')", true) == Kind::data);
+    CHECK(
+        failure(lane, "SELECT '\\u0000'::jsonb, '{\"a\": \"\\u0000\"}'::jsonb", true) == Kind::data
+    );
+    CHECK(
+        failure(lane, "INSERT INTO outbox.operation (operation_id, tool) VALUES ('', 'x')", true) ==
+        Kind::data
+    );
 }
 
 TEST_CASE("locks, read-only servers, serialization failures and deadlocks") {
@@ -173,21 +182,23 @@ TEST_CASE("locks, read-only servers, serialization failures and deadlocks") {
     Database fresh;
     auto first = fresh.connect();
     first.run("CREATE TABLE n (i int PRIMARY KEY, v int); INSERT INTO n VALUES (1, 0), (2, 0)");
-    first.run("ALTER DATABASE " + fresh.name() + " SET deadlock_timeout = '50ms'");
+    first.run("SET deadlock_timeout = '1min'");  // so the lane's session is the one that finds it
     first.run("BEGIN; UPDATE n SET v = 1 WHERE i = 2");
     Lane second(fresh.dsn(), {.statement_timeout = 10'000ms, .lock_timeout = 8'000ms}, nullptr);
     std::thread closing([&] {
-        std::this_thread::sleep_for(300ms);
-        try {
-            first.run("SET deadlock_timeout = '10s'");
-            first.run("UPDATE n SET v = 1 WHERE i = 1");
-        } catch (const tests::SqlError&) {
-            return;  // either side may be the victim; the other one is checked
-        }
+        std::this_thread::sleep_for(100ms);
+        first.run("UPDATE n SET v = 1 WHERE i = 1");
     });
-    CHECK(failure(second, "WITH a AS (UPDATE n SET v = 2 WHERE i = 1 RETURNING i) "
-                          "UPDATE n SET v = 2 WHERE i = 2 AND (SELECT count(*) FROM a) = 1", true) ==
-          Kind::conflict);
+    auto start = std::chrono::steady_clock::now();
+    CHECK(
+        failure(
+            second,
+            "WITH a AS (UPDATE n SET v = 2 WHERE i = 1 RETURNING i) "
+            "UPDATE n SET v = 2 WHERE i = 2 AND (SELECT count(*) FROM a) = 1",
+            true
+        ) == Kind::conflict
+    );
+    CHECK(std::chrono::steady_clock::now() - start < 7s);  // not the lock time-out
     closing.join();
 }
 

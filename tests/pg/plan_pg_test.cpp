@@ -51,31 +51,54 @@ std::string repeated(const std::string& value, int count) {
 
 std::string finish_arguments(int rows) {
     return array(1, rows) + ", " + repeated("1", rows) + ", " + repeated("succeeded", rows) + ", " +
-           repeated("NULL", rows) + ", " + repeated("NULL", rows) + ", " + repeated("0", rows) + ", " +
-           repeated("NULL", rows) + ", '{}', '{}', '{}', '{}'";
+           repeated("NULL", rows) + ", " + repeated("NULL", rows) + ", " + repeated("0", rows) +
+           ", " + repeated("NULL", rows) + ", '{}', '{}', '{}', '{}'";
 }
 
 void check_hot_plans(Session& session) {
     const auto lanes = "'{ticket,mail}', '{50,50}', '{20000,20000}'";
-    check_scans("lease", plan(session, outbox::sql::lease_operations,
-                              kWorkerText + ", 10000, " + lanes + ", '{7,7}', '{0,-101}', '{10,0}'"),
-                kCtid);
-    check_scans("claim", plan(session, outbox::sql::claim_probes,
-                              kWorkerText + ", 10000, " + lanes), kCtid);
+    check_scans(
+        "lease",
+        plan(
+            session,
+            outbox::sql::lease_operations,
+            kWorkerText + ", 10000, " + lanes + ", '{7,7}', '{0,-101}', '{10,0}'"
+        ),
+        kCtid
+    );
+    check_scans(
+        "claim", plan(session, outbox::sql::claim_probes, kWorkerText + ", 10000, " + lanes), kCtid
+    );
     check_scans("promote", plan(session, outbox::sql::promote_due, "500"), kCtid);
     check_scans("expire leases", plan(session, outbox::sql::expire_leases, "500, true"), kCtid);
     check_scans("expire operations", plan(session, outbox::sql::expire_operations, "500"), kCtid);
-    check_scans("finish 1", plan(session, outbox::sql::finish_operations, finish_arguments(1)),
-                "queue_pkey");
-    check_scans("finish 200", plan(session, outbox::sql::finish_operations, finish_arguments(200)),
-                "queue_pkey");
-    check_scans("fates", plan(session, outbox::sql::read_fates,
-                              array(1, 50) + ", " + repeated("1", 50) + ", " +
-                                  repeated("succeeded", 50) + ", " + repeated("NULL", 50)),
-                "queue_pkey");
-    check_scans("late", plan(session, outbox::sql::record_late_result,
-                             "1, 'x', 1, 'effect', '{}', NULL, 'succeeded', NULL, 0, NULL"),
-                "queue_pkey");
+    check_scans(
+        "finish 1", plan(session, outbox::sql::finish_operations, finish_arguments(1)), "queue_pkey"
+    );
+    check_scans(
+        "finish 200",
+        plan(session, outbox::sql::finish_operations, finish_arguments(200)),
+        "queue_pkey"
+    );
+    check_scans(
+        "fates",
+        plan(
+            session,
+            outbox::sql::read_fates,
+            array(1, 50) + ", " + repeated("1", 50) + ", " + repeated("succeeded", 50) + ", " +
+                repeated("NULL", 50)
+        ),
+        "queue_pkey"
+    );
+    check_scans(
+        "late",
+        plan(
+            session,
+            outbox::sql::record_late_result,
+            "1, 'x', 1, 'effect', '{}', NULL, 'succeeded', NULL, 0, NULL"
+        ),
+        "queue_pkey"
+    );
 }
 
 // Microseconds per row of a lease and its completion, on the daemon's own road.
@@ -112,8 +135,11 @@ TEST_CASE("plans of the hot statements on an empty queue and on a thousand rows"
             t.sql.run("ANALYZE");  // while everything is pending
         }
         // The rows of a lease are found through the ready index even here.
-        auto lease = plan(t.sql, outbox::sql::lease_operations,
-                          kWorkerText + ", 10000, '{ticket}', '{50}', '{20000}', '{7}', '{-101}', '{0}'");
+        auto lease = plan(
+            t.sql,
+            outbox::sql::lease_operations,
+            kWorkerText + ", 10000, '{ticket}', '{50}', '{20000}', '{7}', '{-101}', '{0}'"
+        );
         INFO(lease);
         CHECK(lease.find("Index Scan using queue_ready on queue r") != std::string::npos);
         CHECK(lease.find("Seq Scan on queue r") == std::string::npos);
@@ -123,8 +149,10 @@ TEST_CASE("plans of the hot statements on an empty queue and on a thousand rows"
 
 TEST_CASE("plans of the hot statements on a hundred thousand rows") {
     StoreFixture t;
-    t.sql.run("ALTER TABLE outbox.queue SET (autovacuum_enabled = off); "
-              "ALTER TABLE outbox.operation SET (autovacuum_enabled = off)");
+    t.sql.run(
+        "ALTER TABLE outbox.queue SET (autovacuum_enabled = off); "
+        "ALTER TABLE outbox.operation SET (autovacuum_enabled = off)"
+    );
     t.insert("op-", 60'000);
     t.insert("m", 40'000, "mail");
     check_hot_plans(t.sql);

@@ -42,7 +42,9 @@ void terminate_when(tests::Session& session, const std::string& condition) {
     for (int tries = 0; tries < 200; ++tries) {
         auto ended = session.text(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND " + condition);
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND " +
+            condition
+        );
         if (ended != "0") {
             return;
         }
@@ -82,16 +84,28 @@ TEST_CASE("a batch of every kind of end keeps its order") {
     released.events.push_back({EventKind::released, Json::Object{}});
     auto given_back = tests::retried(a[4], 5s);
     given_back.attempts_delta = -1;
-    std::vector<Transition> batch{tests::unknown(a[0]),   tests::succeeded(a[1], Json()),
-                                  tests::retried(a[2], 60s), released, given_back,
-                                  tests::failed(a[5], "refused")};
+    std::vector<Transition> batch{
+        tests::unknown(a[0]),
+        tests::succeeded(a[1], Json()),
+        tests::retried(a[2], 60s),
+        released,
+        given_back,
+        tests::failed(a[5], "refused")};
     batch[4].epoch = outbox::Epoch(99);
     auto fates = wait_for(t.store.complete(batch));
-    CHECK(fates == std::vector<Fate>{Fate::applied, Fate::applied, Fate::applied, Fate::applied,
-                                     Fate::fenced, Fate::applied});
+    CHECK(
+        fates ==
+        std::vector<Fate>{
+            Fate::applied, Fate::applied, Fate::applied, Fate::applied, Fate::fenced, Fate::applied}
+    );
     CHECK(t.state("op-1") == "unknown 2 1");
-    CHECK(t.queue("op-1", "ambiguous AND unknown_since IS NOT NULL AND due_at <= clock_timestamp() "
-                          "AND NOT accepted AND leased_by IS NULL") == "true");
+    CHECK(
+        t.queue(
+            "op-1",
+            "ambiguous AND unknown_since IS NOT NULL AND due_at <= clock_timestamp() "
+            "AND NOT accepted AND leased_by IS NULL"
+        ) == "true"
+    );
     CHECK(t.queue("op-1", "q.error ->> 'code'") == "timeout");
     CHECK(t.state("op-2") == "succeeded 2 1");
     CHECK(t.outcome("op-2", "c.result") == "NULL");
@@ -107,8 +121,10 @@ TEST_CASE("a batch of every kind of end keeps its order") {
     CHECK(t.events("op-4") == "released");
     CHECK(t.events("op-5").empty());
     CHECK(t.events("op-6") == "failed");
-    CHECK(t.sql.query("SELECT epoch, worker FROM outbox.event WHERE operation_id IN ('op-1', 'op-6')") ==
-          Rows{{"2", tests::kWorker}, {"2", tests::kWorker}});
+    CHECK(
+        t.sql.query("SELECT epoch, worker FROM outbox.event WHERE operation_id IN ('op-1', 'op-6')"
+        ) == Rows{{"2", tests::kWorker}, {"2", tests::kWorker}}
+    );
     // All of it once more, as after a lost acknowledgement: found, not written twice.
     CHECK(wait_for(t.store.complete(batch)) == fates);
     CHECK(t.sql.text("SELECT count(*) FROM outbox.event") == "4");
@@ -158,9 +174,36 @@ TEST_CASE("five hundred ends are one statement") {
         batch.push_back(tests::succeeded(attempt, object("id", attempt.intent.id.value)));
     }
     CHECK(wait_for(t.store.complete(batch)) == all(500, Fate::applied));
-    CHECK(t.sql.text("SELECT count(*) FROM outbox.outcome c JOIN outbox.operation o USING (seq) "
-                     "WHERE c.result ->> 'id' = o.operation_id") == "500");
+    CHECK(
+        t.sql.text("SELECT count(*) FROM outbox.outcome c JOIN outbox.operation o USING (seq) "
+                   "WHERE c.result ->> 'id' = o.operation_id") == "500"
+    );
     CHECK(t.sql.text("SELECT count(DISTINCT xmin::text) FROM outbox.outcome") == "1");
+}
+
+TEST_CASE("ends are announced after their commit, in payloads of less than 8000 bytes") {
+    StoreFixture t;
+    t.sql.run("LISTEN outbox_done");
+    t.insert(std::string(180, 'x') + "-", 100);
+    auto leased = t.lease("ticket", 100);
+    std::vector<Transition> batch;
+    for (const auto& attempt : leased) {
+        batch.push_back(tests::succeeded(attempt, "done"));
+    }
+    batch[0] = tests::retried(leased[0], 1s);
+    batch[1].epoch = outbox::Epoch(99);
+    wait_for(t.store.complete(batch));
+    t.sql.run("SELECT 1");
+    std::size_t ids = 0;
+    auto payloads = t.sql.notifications();
+    CHECK(payloads.size() >= 3);
+    for (const auto& payload : payloads) {
+        CHECK(payload.size() < 8000);
+        auto parsed = outbox::parse_json(payload);
+        REQUIRE(parsed.value.has_value());
+        ids += parsed.value->as_array()->size();
+    }
+    CHECK(ids == 98);
 }
 
 TEST_CASE("an odd row takes the last resort and the others go on") {
@@ -171,9 +214,9 @@ TEST_CASE("an odd row takes the last resort and the others go on") {
     for (const auto& attempt : leased) {
         batch.push_back(tests::succeeded(attempt, object("id", attempt.intent.id.value)));
     }
-    batch[3].result = object("text", std::string("a\0b", 3));     // no jsonb holds \u0000
-    batch[7].result = object("n", Json::Number{"1e999999"});       // nor this number
-    batch[11].result = object("text", std::string("\xff\xfe"));    // nor broken UTF-8
+    batch[3].result = object("text", std::string("a\0b", 3));    // no jsonb holds \u0000
+    batch[7].result = object("n", Json::Number{"1e999999"});     // nor this number
+    batch[11].result = object("text", std::string("\xff\xfe"));  // nor broken UTF-8
     batch[12] = tests::failed(leased[12], std::string("co\0de", 5));
     batch[15] = tests::unknown(leased[15]);
     batch[15].error = outbox::Error{"timeout", std::string("a\0b", 3)};
@@ -192,8 +235,10 @@ TEST_CASE("an odd row takes the last resort and the others go on") {
     CHECK(t.state("op-16") == "unknown 2 1");
     CHECK(t.events("op-16") == "unknown result_lost");
     CHECK(t.state("op-17") == "unknown 2 1");
-    CHECK(t.sql.text("SELECT count(*) FROM outbox.outcome WHERE outcome = 'succeeded' AND "
-                     "result ? 'id'") == "14");
+    CHECK(
+        t.sql.text("SELECT count(*) FROM outbox.outcome WHERE outcome = 'succeeded' AND "
+                   "result ? 'id'") == "14"
+    );
     // Again, as after a lost acknowledgement: found under the digest.
     CHECK(wait_for(t.store.complete(batch)) == all(20, Fate::applied));
     CHECK(t.sql.text("SELECT count(*) FROM outbox.event WHERE kind = 'result_lost'") == "5");
@@ -221,9 +266,11 @@ TEST_CASE("a row that somebody locked waits alone") {
 TEST_CASE("the server ends the session before the commit: in doubt, and nothing was written") {
     StoreFixture t;
     auto attempt = t.lease_one("op-1");
-    t.sql.run("CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-              "PERFORM pg_sleep(30); RETURN NULL; END $$; "
-              "CREATE TRIGGER stall AFTER DELETE ON outbox.queue EXECUTE FUNCTION stall()");
+    t.sql.run(
+        "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "PERFORM pg_sleep(30); RETURN NULL; END $$; "
+        "CREATE TRIGGER stall AFTER DELETE ON outbox.queue EXECUTE FUNCTION stall()"
+    );
     auto killer = std::async(std::launch::async, [&] {
         auto session = t.database.connect();
         terminate_when(session, "wait_event = 'PgSleep'");
@@ -235,12 +282,15 @@ TEST_CASE("the server ends the session before the commit: in doubt, and nothing 
     CHECK(t.complete(tests::succeeded(attempt, "x")) == Fate::applied);
 }
 
-TEST_CASE("the acknowledgement of a commit is lost: in doubt, and the next try finds its own work") {
+TEST_CASE("the acknowledgement of a commit is lost: in doubt, and the next try finds its own work"
+) {
     StoreFixture t;
     t.insert("op-", 3);
     auto leased = t.lease();
-    std::vector<Transition> batch{tests::succeeded(leased[0], object("id", "T-1")),
-                                  tests::retried(leased[1], 60s), tests::failed(leased[2], "no")};
+    std::vector<Transition> batch{
+        tests::succeeded(leased[0], object("id", "T-1")),
+        tests::retried(leased[1], 60s),
+        tests::failed(leased[2], "no")};
     // A commit that waits for a standby nobody has is on disk already; ending the session then
     // loses the answer and nothing else.
     auto settings = t.database.connect();

@@ -20,7 +20,9 @@ LateFate late(StoreFixture& t, Transition transition) {
 }
 
 // Leased by a worker that then overslept its lease: unknown, and the attempt fenced.
-LeasedAttempt overslept(StoreFixture& t, const std::string& id, const std::string& tool = "ticket") {
+LeasedAttempt overslept(
+    StoreFixture& t, const std::string& id, const std::string& tool = "ticket"
+) {
     auto attempt = t.lease_one(id, tool);
     t.outlive_lease(id);
     wait_for(t.store.maintain(false));
@@ -29,7 +31,8 @@ LeasedAttempt overslept(StoreFixture& t, const std::string& id, const std::strin
 
 outbox::ClaimedProbe claim(StoreFixture& t, const std::string& tool = "ticket") {
     auto claims = wait_for(t.store.claim_probes(
-        outbox::WorkerId(tests::kWorker), 10s, {{.tool = tool, .limit = 10, .timeout = 5s}}));
+        outbox::WorkerId(tests::kWorker), 10s, {{.tool = tool, .limit = 10, .timeout = 5s}}
+    ));
     REQUIRE(claims.size() == 1);
     return claims[0];
 }
@@ -104,8 +107,10 @@ TEST_CASE("late effect: what was declared without effect becomes succeeded and i
         CHECK(late(t, tests::succeeded(attempt, "T-1")) == LateFate::flagged);
         CHECK(t.state("op-1") == "succeeded 5 1");
     }
-    CHECK(t.outcome("op-1", "c.outcome || ' ' || attention || ' ' || (c.result #>> '{}')") ==
-          "succeeded late_effect T-1");
+    CHECK(
+        t.outcome("op-1", "c.outcome || ' ' || attention || ' ' || (c.result #>> '{}')") ==
+        "succeeded late_effect T-1"
+    );
     CHECK(t.outcome("op-1", "c.error") == "NULL");
     CHECK_THAT(t.events("op-1"), ContainsSubstring("late_result"));
     CHECK(t.sql.text("SELECT count(*) FROM outbox.queue") == "0");

@@ -41,17 +41,18 @@ constexpr const char* kWatchFlush = R"(
 
 TEST_CASE("a lease journals the attempt before it returns") {
     StoreFixture t;
-    t.sql.run("INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, "
-              "max_attempts, expires_at, traceparent) VALUES ('op-1', 'ticket', "
-              "'{\"n\": 9007199254740993, \"t\": \"a \\\"b\\\" \\\\ ü\"}', 'run-1', -3, 5, "
-              "now() + interval '1 hour', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')");
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, "
+        "max_attempts, expires_at, traceparent) VALUES ('op-1', 'ticket', "
+        "'{\"n\": 9007199254740993, \"t\": \"a \\\"b\\\" \\\\ ü\"}', 'run-1', -3, 5, "
+        "now() + interval '1 hour', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')"
+    );
     auto leased = t.lease();
     REQUIRE(leased.size() == 1);
     const auto& a = leased[0];
     CHECK(a.intent.id.value == "op-1");
     CHECK(a.intent.tool == "ticket");
-    CHECK(outbox::to_text(a.intent.arguments) ==
-          R"({"n":9007199254740993,"t":"a \"b\" \\ ü"})");
+    CHECK(outbox::to_text(a.intent.arguments) == R"({"n":9007199254740993,"t":"a \"b\" \\ ü"})");
     CHECK(a.intent.run_id == "run-1");
     CHECK(a.intent.max_attempts == 5);
     CHECK(a.intent.expires_at.has_value());
@@ -66,10 +67,12 @@ TEST_CASE("a lease journals the attempt before it returns") {
     CHECK(a.first_attempt_at == a.leased_at);
     CHECK(a.eligible_since == a.intent.created_at);
 
-    CHECK(t.sql.query("SELECT status, lease_epoch, attempt_epoch, attempts, leased_by, "
-                      "attempted_at = started_at, deadline_at - attempted_at, due_at - deadline_at, "
-                      "request_hash FROM outbox.queue") ==
-          Rows{{"attempting", "1", "1", "1", tests::kWorker, "t", "00:00:20", "00:00:10", "7"}});
+    CHECK(
+        t.sql.query("SELECT status, lease_epoch, attempt_epoch, attempts, leased_by, "
+                    "attempted_at = started_at, deadline_at - attempted_at, due_at - deadline_at, "
+                    "request_hash FROM outbox.queue"
+        ) == Rows{{"attempting", "1", "1", "1", tests::kWorker, "t", "00:00:20", "00:00:10", "7"}}
+    );
     CHECK(t.lease().empty());
     CHECK(t.events("op-1").empty());
 }
@@ -82,8 +85,9 @@ TEST_CASE("the lease's own commit is flushed whatever the session, role or datab
         auto session = t.database.connect();
         session.run("SET synchronous_commit = " + setting);
         auto text = outbox::sql::lease_operations;
-        auto rows = session.query(text, {tests::kWorker, "10000", "{ticket}", "{1}", "{20000}", "{7}",
-                                         "{-101}", "{0}"});
+        auto rows = session.query(
+            text, {tests::kWorker, "10000", "{ticket}", "{1}", "{20000}", "{7}", "{-101}", "{0}"}
+        );
         REQUIRE(rows.size() == 1);
         // For that transaction only.
         CHECK(session.text("SHOW synchronous_commit") == setting);
@@ -97,7 +101,8 @@ TEST_CASE("the lease's own commit is flushed whatever the session, role or datab
     t.sql.run("TRUNCATE flush");
     t.sql.run("ALTER DATABASE " + t.database.name() + " SET synchronous_commit = off");
     outbox::pg::PgStore late(t.database.dsn(), WorkerId(tests::kWorker), nullptr);
-    auto lanes = request({{.tool = "ticket", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}});
+    auto lanes =
+        request({{.tool = "ticket", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}});
     CHECK(wait_for(late.lease(lanes)).size() == 1);
     CHECK(t.sql.text("SELECT string_agg(setting, ' ') FROM flush") == "on");
 }
@@ -107,9 +112,13 @@ TEST_CASE("several lanes in one lease keep their limits, order and marks") {
     t.insert("a", 5);
     t.insert("m", 3, "mail");
     t.insert("z", 3, "nobody-serves-this");
-    t.sql.run("INSERT INTO outbox.operation (operation_id, tool, priority) VALUES ('first', 'ticket', -1)");
-    auto both = request({{.tool = "ticket", .limit = 2, .timeout = 1s, .request_hash = 1, .after = {}},
-                         {.tool = "mail", .limit = 5, .timeout = 2s, .request_hash = 2, .after = {}}});
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, priority) VALUES ('first', 'ticket', -1)"
+    );
+    auto both = request(
+        {{.tool = "ticket", .limit = 2, .timeout = 1s, .request_hash = 1, .after = {}},
+         {.tool = "mail", .limit = 5, .timeout = 2s, .request_hash = 2, .after = {}}}
+    );
     auto leased = wait_for(t.store.lease(both));
     CHECK(ids(leased) == "first a1 m1 m2 m3");
     CHECK(leased[1].deadline_at - leased[1].leased_at == 1s);
@@ -118,12 +127,20 @@ TEST_CASE("several lanes in one lease keep their limits, order and marks") {
 
     // Behind the mark; and a second lane of the same tool from the head, for what came late.
     auto mark = leased[1].intent.seq.value + 1;  // a2 is skipped
-    auto marked = request({{.tool = "ticket", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {.priority = 0, .seq = mark}},
-                           {.tool = "ticket", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}});
+    auto marked = request(
+        {{.tool = "ticket",
+          .limit = 1,
+          .timeout = 1s,
+          .request_hash = 1,
+          .after = {.priority = 0, .seq = mark}},
+         {.tool = "ticket", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}}
+    );
     CHECK(ids(wait_for(t.store.lease(marked))) == "a2 a3");
     // Both lanes see the same rows: each is taken once.
-    auto doubled = request({{.tool = "ticket", .limit = 9, .timeout = 1s, .request_hash = 1, .after = {}},
-                            {.tool = "ticket", .limit = 9, .timeout = 1s, .request_hash = 1, .after = {}}});
+    auto doubled = request(
+        {{.tool = "ticket", .limit = 9, .timeout = 1s, .request_hash = 1, .after = {}},
+         {.tool = "ticket", .limit = 9, .timeout = 1s, .request_hash = 1, .after = {}}}
+    );
     CHECK(ids(wait_for(t.store.lease(doubled))) == "a4 a5");
     CHECK(t.state("a4") == "attempting 1 1");
 }
@@ -136,10 +153,12 @@ TEST_CASE("paused tools, expired and scheduled operations are not leased") {
     CHECK(t.lease().empty());
     CHECK(t.lease("mail").size() == 1);
     t.sql.run("UPDATE outbox.tool SET paused_at = NULL");
-    t.sql.run("INSERT INTO outbox.operation (operation_id, tool, expires_at) "
-              "VALUES ('old', 'ticket', now() - interval '1 second'); "
-              "INSERT INTO outbox.operation (operation_id, tool, run_at) "
-              "VALUES ('later', 'ticket', now() + interval '1 hour')");
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, expires_at) "
+        "VALUES ('old', 'ticket', now() - interval '1 second'); "
+        "INSERT INTO outbox.operation (operation_id, tool, run_at) "
+        "VALUES ('later', 'ticket', now() + interval '1 hour')"
+    );
     CHECK(ids(t.lease()) == "op-1 op-2");
     CHECK(t.state("old") == "pending 0 0");
 }
@@ -150,8 +169,10 @@ TEST_CASE("a compensation is leased with its original's arguments and result") {
     outbox::Json result;
     result.set("id", "T-1");
     REQUIRE(t.complete(tests::succeeded(original, result)) == outbox::Fate::applied);
-    t.sql.run("INSERT INTO outbox.operation (operation_id, tool, arguments, compensates) "
-              "VALUES ('op-1:compensate:close', 'mail', '{\"x\": 1}', 'op-1')");
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, arguments, compensates) "
+        "VALUES ('op-1:compensate:close', 'mail', '{\"x\": 1}', 'op-1')"
+    );
     auto leased = t.lease("mail");
     REQUIRE(leased.size() == 1);
     CHECK(leased[0].intent.compensates->value == "op-1");
@@ -173,16 +194,23 @@ TEST_CASE("lost leases are given back, those in flight are not") {
     StoreFixture t;
     t.insert("op-", 3);
     auto leased = t.lease();
-    auto other = request({{.tool = "mail", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}}, tests::kOtherWorker);
+    auto other = request(
+        {{.tool = "mail", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}},
+        tests::kOtherWorker
+    );
     t.insert("m", 1, "mail");
     REQUIRE(wait_for(t.store.lease(other)).size() == 1);
 
-    CHECK(wait_for(t.store.release_lost_leases(WorkerId(tests::kWorker), {leased[1].intent.seq})) == 2);
+    CHECK(
+        wait_for(t.store.release_lost_leases(WorkerId(tests::kWorker), {leased[1].intent.seq})) == 2
+    );
     CHECK(t.state("op-1") == "pending 2 0");
     CHECK(t.state("op-2") == "attempting 1 1");
     CHECK(t.state("m1") == "attempting 1 1");
     CHECK(t.events("op-1") == "released");
-    CHECK(wait_for(t.store.release_lost_leases(WorkerId(tests::kWorker), {leased[1].intent.seq})) == 0);
+    CHECK(
+        wait_for(t.store.release_lost_leases(WorkerId(tests::kWorker), {leased[1].intent.seq})) == 0
+    );
     // The fenced attempt cannot end it any more.
     CHECK(t.complete(tests::succeeded(leased[0], "x")) == outbox::Fate::fenced);
     CHECK(t.lease().size() == 2);
@@ -195,7 +223,10 @@ TEST_CASE("two stores on one database lease a thousand operations once each") {
         outbox::pg::PgStore store(t.database.dsn(), WorkerId(worker), nullptr);
         std::vector<std::int64_t> taken;
         for (int empty = 0; empty < 3;) {
-            auto lanes = request({{.tool = "ticket", .limit = 7, .timeout = 60s, .request_hash = 1, .after = {}}}, worker);
+            auto lanes = request(
+                {{.tool = "ticket", .limit = 7, .timeout = 60s, .request_hash = 1, .after = {}}},
+                worker
+            );
             auto leased = wait_for(store.lease(lanes));
             empty = leased.empty() ? empty + 1 : 0;
             std::vector<outbox::Transition> batch;
@@ -223,6 +254,10 @@ TEST_CASE("two stores on one database lease a thousand operations once each") {
     CHECK(all.count(-1) == 0);
     CHECK_FALSE(ours.empty());
     CHECK_FALSE(theirs.empty());
-    CHECK(t.sql.text("SELECT count(*) FROM outbox.outcome WHERE outcome = 'succeeded' AND attempts = 1") == "1000");
+    CHECK(
+        t.sql.text(
+            "SELECT count(*) FROM outbox.outcome WHERE outcome = 'succeeded' AND attempts = 1"
+        ) == "1000"
+    );
     CHECK(t.sql.text("SELECT count(*) FROM outbox.queue") == "0");
 }

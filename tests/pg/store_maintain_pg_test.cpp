@@ -17,9 +17,12 @@ using tests::wait_for;
 
 namespace {
 
-std::vector<ClaimedProbe> claim(StoreFixture& t, int limit = 10, const std::string& worker = tests::kWorker) {
+std::vector<ClaimedProbe> claim(
+    StoreFixture& t, int limit = 10, const std::string& worker = tests::kWorker
+) {
     return wait_for(t.store.claim_probes(
-        WorkerId(worker), 10s, {{.tool = "ticket", .limit = limit, .timeout = 5s}}));
+        WorkerId(worker), 10s, {{.tool = "ticket", .limit = limit, .timeout = 5s}}
+    ));
 }
 
 Transition verdict(const ClaimedProbe& probe, Status to) {
@@ -50,7 +53,11 @@ TEST_CASE("an expired lease is unknown for a write and tried again for a read") 
     CHECK(report.lease_expired == 2);
     CHECK_FALSE(report.more);
     CHECK(t.state("op-1") == "unknown 2 1");
-    CHECK(t.queue("op-1", "ambiguous AND due_at <= clock_timestamp() AND unknown_since IS NOT NULL") == "true");
+    CHECK(
+        t.queue(
+            "op-1", "ambiguous AND due_at <= clock_timestamp() AND unknown_since IS NOT NULL"
+        ) == "true"
+    );
     CHECK(t.queue("op-1", "deadline_at > now()") == "true");  // the hard end is still the attempt's
     // Promotion comes after expiry in the same pass, so the read may already be pending.
     CHECK(t.state("op-2") == "pending 3 1");
@@ -67,32 +74,49 @@ TEST_CASE("a worker without a heartbeat is judged, by those who may judge") {
     t.insert("op-", 3);
     t.lease();
     CHECK(wait_for(t.store.maintain(true)).lease_expired == 0);
-    t.sql.run("UPDATE outbox.worker SET heartbeat_at = now() - interval '16 seconds' "
-              "WHERE worker = '" + tests::kWorker + "'");
+    t.sql.run(
+        "UPDATE outbox.worker SET heartbeat_at = now() - interval '16 seconds' "
+        "WHERE worker = '" +
+        tests::kWorker + "'"
+    );
     CHECK(wait_for(t.store.maintain(false)).lease_expired == 0);
     CHECK(wait_for(t.store.maintain(true)).lease_expired == 3);
     CHECK(t.state("op-1") == "unknown 2 1");
     // Nothing left of it: not looked at again, until it is back.
     CHECK(wait_for(t.store.maintain(true)).lease_expired == 0);
-    CHECK(t.sql.text("SELECT stopped_at IS NOT NULL FROM outbox.worker WHERE worker = '" +
-                     tests::kWorker + "'") == "t");
+    CHECK(
+        t.sql.text(
+            "SELECT stopped_at IS NOT NULL FROM outbox.worker WHERE worker = '" + tests::kWorker +
+            "'"
+        ) == "t"
+    );
     beat(t, tests::kWorker);
-    CHECK(t.sql.text("SELECT stopped_at IS NULL AND heartbeat_at > now() - interval '5 s' "
-                     "FROM outbox.worker WHERE worker = '" + tests::kWorker + "'") == "t");
+    CHECK(
+        t.sql.text(
+            "SELECT stopped_at IS NULL AND heartbeat_at > now() - interval '5 s' "
+            "FROM outbox.worker WHERE worker = '" +
+            tests::kWorker + "'"
+        ) == "t"
+    );
     wait_for(t.store.retire(WorkerId(tests::kWorker)));
     CHECK(t.sql.text("SELECT count(*) FROM outbox.worker WHERE stopped_at IS NULL") == "1");
-    CHECK(t.sql.query("SELECT name, version, tools FROM outbox.worker LIMIT 1") ==
-          Rows{{"test", "1", "{ticket}"}});
+    CHECK(
+        t.sql.query("SELECT name, version, tools FROM outbox.worker LIMIT 1") ==
+        Rows{{"test", "1", "{ticket}"}}
+    );
 }
 
 TEST_CASE("what is due becomes pending, in pages, whoever serves the tool") {
     StoreFixture t;
-    t.sql.run("INSERT INTO outbox.operation (operation_id, tool, run_at) "
-              "SELECT 'd' || n, CASE n % 2 WHEN 0 THEN 'mail' ELSE 'ticket' END, now() + interval '1 hour' "
-              "FROM generate_series(1, 1200) n; "
-              "INSERT INTO outbox.operation (operation_id, tool, run_at) "
-              "VALUES ('later', 'mail', now() + interval '1 hour'); "
-              "UPDATE outbox.queue SET due_at = now() - interval '1 minute' WHERE seq <= 1200");
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, run_at) "
+        "SELECT 'd' || n, CASE n % 2 WHEN 0 THEN 'mail' ELSE 'ticket' END, now() + interval '1 "
+        "hour' "
+        "FROM generate_series(1, 1200) n; "
+        "INSERT INTO outbox.operation (operation_id, tool, run_at) "
+        "VALUES ('later', 'mail', now() + interval '1 hour'); "
+        "UPDATE outbox.queue SET due_at = now() - interval '1 minute' WHERE seq <= 1200"
+    );
     auto first = wait_for(t.store.maintain(false));
     CHECK(first.promoted == 1000);
     CHECK(first.more);
@@ -106,11 +130,14 @@ TEST_CASE("what is due becomes pending, in pages, whoever serves the tool") {
 
 TEST_CASE("expires_at ends what was not attempted, paused or not") {
     StoreFixture t;
-    t.sql.run("UPDATE outbox.tool SET paused_at = now() WHERE tool = 'ticket'; "
-              "INSERT INTO outbox.operation (operation_id, tool, expires_at) VALUES "
-              "('old', 'ticket', now() - interval '1 second'), ('new', 'ticket', now() + interval '1 hour'); "
-              "INSERT INTO outbox.operation (operation_id, tool, run_at, expires_at) VALUES "
-              "('both', 'nobody', now() + interval '1 hour', now() - interval '1 second')");
+    t.sql.run(
+        "UPDATE outbox.tool SET paused_at = now() WHERE tool = 'ticket'; "
+        "INSERT INTO outbox.operation (operation_id, tool, expires_at) VALUES "
+        "('old', 'ticket', now() - interval '1 second'), ('new', 'ticket', now() + interval '1 "
+        "hour'); "
+        "INSERT INTO outbox.operation (operation_id, tool, run_at, expires_at) VALUES "
+        "('both', 'nobody', now() + interval '1 hour', now() - interval '1 second')"
+    );
     CHECK(wait_for(t.store.maintain(false)).expired == 2);
     CHECK(t.state("old") == "failed 1 0");
     CHECK(t.state("both") == "failed 1 0");
@@ -183,7 +210,10 @@ TEST_CASE("a probe is claimed by one prober, with all it needs to judge") {
     auto still = verdict(claims[0], Status::unknown);
     still.probe = outbox::ProbeMemory{4, 0, std::nullopt};
     REQUIRE(t.complete(still) == Fate::applied);
-    CHECK(t.queue("op-1", "due_at::text || ' ' || attention || ' ' || asked") == "infinity give_up false");
+    CHECK(
+        t.queue("op-1", "due_at::text || ' ' || attention || ' ' || asked") ==
+        "infinity give_up false"
+    );
 }
 
 TEST_CASE("found settles, believed absence schedules the next attempt under the same request") {
@@ -204,7 +234,9 @@ TEST_CASE("found settles, believed absence schedules the next attempt under the 
     auto found = verdict(claim(t).at(0), Status::succeeded);
     found.result = "T-1";
     CHECK(t.complete(found) == Fate::applied);
-    CHECK(t.outcome("op-1", "c.outcome || ' ' || attempts || ' ' || ambiguous") == "succeeded 2 true");
+    CHECK(
+        t.outcome("op-1", "c.outcome || ' ' || attempts || ' ' || ambiguous") == "succeeded 2 true"
+    );
     CHECK(t.events("op-1") == "unknown probe unknown probe");
 }
 
@@ -219,7 +251,8 @@ TEST_CASE("two probers at once never claim the same operation") {
         std::vector<std::int64_t> seqs;
         for (int empty = 0; empty < 3;) {
             auto claims = wait_for(store.claim_probes(
-                WorkerId(worker), 60s, {{.tool = "ticket", .limit = 7, .timeout = 5s}}));
+                WorkerId(worker), 60s, {{.tool = "ticket", .limit = 7, .timeout = 5s}}
+            ));
             empty = claims.empty() ? empty + 1 : 0;
             for (const auto& probe : claims) {
                 seqs.push_back(probe.intent.seq.value);
@@ -255,11 +288,25 @@ TEST_CASE("the catalogue: own tools are published, others' and pauses left alone
     tool.key.window.reset();
     t.sql.run("UPDATE outbox.tool SET paused_at = now(), paused_reason = 'why'");
     wait_for(t.store.publish_tools(WorkerId(tests::kOtherWorker), {tool}));
-    CHECK(t.sql.query("SELECT description, effect, revision, dedup_fields, compensations, max_attempts, "
-                      "timeout, settle, arguments_schema, published_by, paused_reason "
-                      "FROM outbox.tool WHERE tool = 'ticket'") ==
-          Rows{{"Open a \"ticket\"", "write", "2", "{title,\"a,b\"}", "{close}", "3", "00:00:01.5",
-                "00:00:07", "{\"type\": \"object\"}", tests::kOtherWorker, "why"}});
+    CHECK(
+        t.sql.query(
+            "SELECT description, effect, revision, dedup_fields, compensations, max_attempts, "
+            "timeout, settle, arguments_schema, published_by, paused_reason "
+            "FROM outbox.tool WHERE tool = 'ticket'"
+        ) ==
+        Rows{
+            {"Open a \"ticket\"",
+             "write",
+             "2",
+             "{title,\"a,b\"}",
+             "{close}",
+             "3",
+             "00:00:01.5",
+             "00:00:07",
+             "{\"type\": \"object\"}",
+             tests::kOtherWorker,
+             "why"}}
+    );
     CHECK(t.sql.text("SELECT count(*) FROM outbox.tool") == "3");
 
     auto old = wait_for(t.store.key_settings("ticket", 7));
@@ -281,7 +328,10 @@ TEST_CASE("samples count the open operations per tool and status") {
     t.insert("op-", 5);
     t.insert("m", 2, "mail");
     t.lease("ticket", 2);
-    t.sql.run("UPDATE outbox.operation SET created_at = now() - interval '1 minute' WHERE operation_id = 'm1'");
+    t.sql.run(
+        "UPDATE outbox.operation SET created_at = now() - interval '1 minute' WHERE operation_id = "
+        "'m1'"
+    );
     auto samples = wait_for(t.store.sample());
     REQUIRE(samples.size() == 3);
     for (const auto& s : samples) {

@@ -24,13 +24,16 @@ StoreFixture::StoreFixture()
     : sql(database.connect()), store(database.dsn(), outbox::WorkerId(kWorker), nullptr) {
     wait_for(store.publish_tools(
         outbox::WorkerId(kWorker),
-        {policy("ticket"), policy("mail"), policy("look", outbox::Effect::read)}));
+        {policy("ticket"), policy("mail"), policy("look", outbox::Effect::read)}
+    ));
 }
 
 void StoreFixture::insert(const std::string& name, int count, const std::string& tool) {
-    sql.query("INSERT INTO outbox.operation (operation_id, tool, arguments) "
-              "SELECT $1 || n, $2, jsonb_build_object('n', n) FROM generate_series(1, $3::int) n",
-              {name, tool, std::to_string(count)});
+    sql.query(
+        "INSERT INTO outbox.operation (operation_id, tool, arguments) "
+        "SELECT $1 || n, $2, jsonb_build_object('n', n) FROM generate_series(1, $3::int) n",
+        {name, tool, std::to_string(count)}
+    );
 }
 
 std::vector<LeasedAttempt> StoreFixture::lease(const std::string& tool, int limit) {
@@ -38,8 +41,12 @@ std::vector<LeasedAttempt> StoreFixture::lease(const std::string& tool, int limi
     request.worker = outbox::WorkerId(kWorker);
     request.margin = std::chrono::seconds(10);
     request.lanes.push_back(
-        {.tool = tool, .limit = limit, .timeout = std::chrono::seconds(20), .request_hash = 7,
-         .after = {}});
+        {.tool = tool,
+         .limit = limit,
+         .timeout = std::chrono::seconds(20),
+         .request_hash = 7,
+         .after = {}}
+    );
     return wait_for(store.lease(std::move(request)));
 }
 
@@ -63,34 +70,54 @@ std::string StoreFixture::state(const std::string& id) {
         "                q.status || ' ' || q.lease_epoch || ' ' || q.attempts) "
         "  FROM outbox.operation o LEFT JOIN outbox.queue q USING (seq) "
         "  LEFT JOIN outbox.outcome c USING (seq) WHERE operation_id = $1",
-        {id});
+        {id}
+    );
 }
 
 std::string StoreFixture::outcome(const std::string& id, const std::string& column) {
-    return sql.value("SELECT (" + column + ")::text FROM outbox.outcome c "
-                     "JOIN outbox.operation o USING (seq) WHERE operation_id = $1", {id})
+    return sql
+        .value(
+            "SELECT (" + column +
+                ")::text FROM outbox.outcome c "
+                "JOIN outbox.operation o USING (seq) WHERE operation_id = $1",
+            {id}
+        )
         .value_or("NULL");
 }
 
 std::string StoreFixture::queue(const std::string& id, const std::string& column) {
-    return sql.value("SELECT (" + column + ")::text FROM outbox.queue q "
-                     "JOIN outbox.operation o USING (seq) WHERE operation_id = $1", {id})
+    return sql
+        .value(
+            "SELECT (" + column +
+                ")::text FROM outbox.queue q "
+                "JOIN outbox.operation o USING (seq) WHERE operation_id = $1",
+            {id}
+        )
         .value_or("NULL");
 }
 
 std::string StoreFixture::events(const std::string& id) {
-    return sql.text("SELECT coalesce(string_agg(kind, ' ' ORDER BY id), '') FROM outbox.event "
-                    "WHERE operation_id = $1", {id});
+    return sql.text(
+        "SELECT coalesce(string_agg(kind, ' ' ORDER BY id), '') FROM outbox.event "
+        "WHERE operation_id = $1",
+        {id}
+    );
 }
 
 std::string StoreFixture::detail(const std::string& id, const std::string& kind) {
-    return sql.text("SELECT detail::text FROM outbox.event WHERE operation_id = $1 AND kind = $2 "
-                    "ORDER BY id DESC LIMIT 1", {id, kind});
+    return sql.text(
+        "SELECT detail::text FROM outbox.event WHERE operation_id = $1 AND kind = $2 "
+        "ORDER BY id DESC LIMIT 1",
+        {id, kind}
+    );
 }
 
 void StoreFixture::outlive_lease(const std::string& id) {
-    sql.query("UPDATE outbox.queue SET due_at = now() - interval '1 second' WHERE seq = "
-              "(SELECT seq FROM outbox.operation WHERE operation_id = $1)", {id});
+    sql.query(
+        "UPDATE outbox.queue SET due_at = now() - interval '1 second' WHERE seq = "
+        "(SELECT seq FROM outbox.operation WHERE operation_id = $1)",
+        {id}
+    );
 }
 
 Transition transition_of(const LeasedAttempt& attempt, Status to) {

@@ -16,7 +16,7 @@ inline const std::string kOtherWorker = "00000000-0000-0000-0000-000000000002";
 // A migrated database, a store on it as the daemon has it, and a plain session to look behind it.
 // The catalogue holds the write tools "ticket" and "mail" and the read tool "look".
 class StoreFixture {
-  public:
+ public:
     StoreFixture();
 
     Database database;
@@ -44,8 +44,7 @@ class StoreFixture {
 outbox::Transition transition_of(const outbox::LeasedAttempt& attempt, outbox::Status to);
 outbox::Transition succeeded(const outbox::LeasedAttempt& attempt, outbox::Json result);
 outbox::Transition failed(const outbox::LeasedAttempt& attempt, std::string code);
-outbox::Transition retried(
-    const outbox::LeasedAttempt& attempt, std::chrono::milliseconds due_in);
+outbox::Transition retried(const outbox::LeasedAttempt& attempt, std::chrono::milliseconds due_in);
 outbox::Transition unknown(const outbox::LeasedAttempt& attempt);
 outbox::ToolPolicy policy(std::string name, outbox::Effect effect = outbox::Effect::write);
 
