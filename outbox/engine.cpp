@@ -100,7 +100,7 @@ Engine::Health Engine::health() const {
 }
 
 bool Engine::idle() const {
-    return executor_.in_flight().empty() && reconciler_.in_flight() == 0 && recording_.size() == 0 &&
+    return executor_.idle() && reconciler_.in_flight() == 0 && recording_.size() == 0 &&
            leasing_.size() == 0 && claiming_.size() == 0 && supporting_.size() == 0;
 }
 

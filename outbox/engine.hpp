@@ -41,7 +41,8 @@ struct EngineSettings {
 
 // All loops of one outbox: owns them, starts them, stops them in order. Runs on the io thread.
 // Store, tools, observer, log and failpoints belong to the application and outlive it. It is
-// destroyed when the io context runs no more, and before that is destroyed.
+// destroyed once run() returned and idle() is true, or when the io context runs no more (and
+// before that is destroyed).
 class Engine {
   public:
     Engine(

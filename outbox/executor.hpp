@@ -56,6 +56,8 @@ class Executor {
     asio::awaitable<bool> join(std::chrono::nanoseconds limit) { return attempts_.join(limit); }
     void interrupt_join() { attempts_.interrupt_join(); }
 
+    // No attempt's coroutine is left.
+    [[nodiscard]] bool idle() const { return attempts_.size() == 0; }
     // Leased and not recorded yet.
     [[nodiscard]] std::vector<Seq> in_flight() const;
 

@@ -53,12 +53,12 @@ TEST_CASE("a group counts its tasks, reports what escapes, and is joined") {
     CHECK_FALSE(test::run_coroutine(io, group.join(1ms), 1s));
     CHECK(test::run_coroutine(io, group.join(1s), 2s));
     CHECK(escaped == "bad: broken");
-    group.spawn("slow", sleep(io, 1s));
+    group.spawn("slow", sleep(io, 10s));
     asio::steady_timer timer(io, 10ms);
     timer.async_wait([&](auto) { group.interrupt_join(); });
     const auto start = std::chrono::steady_clock::now();
-    CHECK_FALSE(test::run_coroutine(io, group.join(1s), 2s));
-    CHECK(std::chrono::steady_clock::now() - start < 500ms);
+    CHECK_FALSE(test::run_coroutine(io, group.join(10s), 20s));
+    CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
 TEST_CASE("a bell keeps a ring for whoever waits next") {
@@ -75,22 +75,22 @@ TEST_CASE("an alarm goes off for what is due, and not sooner for what is later")
     Alarm alarm(io.get_executor());
     const auto took = [&](std::chrono::milliseconds limit) {
         const auto start = std::chrono::steady_clock::now();
-        test::run_coroutine(io, alarm.wait(limit), 2s);
+        test::run_coroutine(io, alarm.wait(limit), 20s);
         return std::chrono::steady_clock::now() - start;
     };
     alarm.expect(30ms);
-    const auto due = took(1s);
+    const auto due = took(10s);
     CHECK(due >= 29ms);
-    CHECK(due < 500ms);
+    CHECK(due < 5s);
     alarm.expect(10s);
     CHECK(took(20ms) >= 20ms);
     alarm.wake();
-    CHECK(took(1s) < 500ms);
+    CHECK(took(10s) < 5s);
     asio::steady_timer timer(io, 10ms);
     timer.async_wait([&](auto) { alarm.expect(10ms); });
-    CHECK(took(1s) < 500ms);
+    CHECK(took(10s) < 5s);
     alarm.expect(0ms);
-    CHECK(took(1s) < 500ms);
+    CHECK(took(10s) < 5s);
 }
 
 TEST_CASE("slots are given back once, also when their limit is gone") {
@@ -168,23 +168,23 @@ TEST_CASE("a daemon judges others only after its own connection was healthy all 
     test::RecordingLog log;
     Heartbeat heartbeat(
         io.get_executor(), store, observer, log, {WorkerId("w"), "w", "0", {}},
-        {.period = 20ms, .retry = 5ms, .stale = 60ms});
+        {.period = 100ms, .retry = 20ms, .stale = 300ms});
     CHECK_FALSE(heartbeat.healthy());
     CHECK(test::run_coroutine(io, heartbeat.beat(), 1s));
     CHECK(heartbeat.healthy());
-    CHECK_FALSE(heartbeat.healthy_for(30ms));
+    CHECK_FALSE(heartbeat.healthy_for(150ms));
     asio::co_spawn(io, heartbeat.run(), [](std::exception_ptr) {});
-    test::run_until(io, [&] { return heartbeat.healthy_for(30ms); }, 2s);
+    test::run_until(io, [&] { return heartbeat.healthy_for(150ms); }, 10s);
     store.set_down(true);
-    test::run_until(io, [&] { return !heartbeat.healthy(); }, 2s);
+    test::run_until(io, [&] { return !heartbeat.healthy(); }, 10s);
     store.set_down(false);
     test::run_until(io, [&] { return heartbeat.healthy(); }, 2s);
-    CHECK_FALSE(heartbeat.healthy_for(30ms));
+    CHECK_FALSE(heartbeat.healthy_for(150ms));
     // A process that was frozen: its last beat is old when it wakes up.
-    std::this_thread::sleep_for(80ms);
+    std::this_thread::sleep_for(400ms);
     CHECK_FALSE(heartbeat.healthy());
     test::run_until(io, [&] { return heartbeat.healthy(); }, 2s);
-    CHECK_FALSE(heartbeat.healthy_for(30ms));
+    CHECK_FALSE(heartbeat.healthy_for(150ms));
     heartbeat.stop();
     io.run_for(50ms);
 }
