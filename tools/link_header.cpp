@@ -82,7 +82,7 @@ std::optional<std::string> next_link(std::string_view header) {
 }
 
 std::optional<std::string> same_origin_target(const HttpRequest& request, const std::string& url) {
-    const auto base = urls::parse_uri(to_text(request.origin) + request.target);
+    const auto base = urls::parse_uri(origin_text(request.origin) + request.target);
     const auto reference = urls::parse_uri_reference(url);
     if (!base || !reference) return std::nullopt;
     urls::url resolved(*base);

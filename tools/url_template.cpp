@@ -126,7 +126,7 @@ std::optional<Origin> origin_of(const std::string& url) {
     return origin;
 }
 
-std::string to_text(const Origin& origin) {
+std::string origin_text(const Origin& origin) {
     const bool v6 = origin.host.find(':') != std::string::npos;
     return std::string(origin.tls ? "https://" : "http://") + (v6 ? "[" : "") + origin.host +
            (v6 ? "]" : "") + ":" + std::to_string(origin.port);
@@ -142,7 +142,8 @@ std::optional<UrlTemplate> UrlTemplate::compile(
     }
     const auto length = pieces[0].expression ? std::string::npos : origin_length(pieces[0].literal);
     const bool open = length != std::string::npos && length == pieces[0].literal.size();
-    if (pieces.size() > 1 && (length == std::string::npos || open)) {
+    const bool templated = pieces.size() > 1 || pieces[0].expression;
+    if (templated && (length == std::string::npos || open)) {
         context.diagnostics.error(url.mark, "a template in the scheme, host or port", kFixedHosts);
         return std::nullopt;
     }

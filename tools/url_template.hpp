@@ -31,6 +31,6 @@ class UrlTemplate {
 // Scheme, host and port of an absolute URL without templates; empty when it is none of http(s).
 [[nodiscard]] std::optional<Origin> origin_of(const std::string& url);
 // "https://host:8443", as it stands in a URL.
-[[nodiscard]] std::string to_text(const Origin& origin);
+[[nodiscard]] std::string origin_text(const Origin& origin);
 
 }  // namespace tools
