@@ -82,13 +82,15 @@ std::optional<std::string> next_link(std::string_view header) {
 }
 
 std::optional<std::string> same_origin_target(const HttpRequest& request, const std::string& url) {
-    const auto base = urls::parse_uri(origin_text(request.origin) + request.target);
+    const auto here = origin_text(request.origin) + request.target;  // the parsed views borrow it
+    const auto base = urls::parse_uri(here);
     const auto reference = urls::parse_uri_reference(url);
     if (!base || !reference) return std::nullopt;
     urls::url resolved(*base);
     if (!resolved.resolve(*reference)) return std::nullopt;
     resolved.remove_fragment();
-    const auto origin = origin_of(std::string(resolved.buffer()));
+    const std::string absolute(resolved.buffer());
+    const auto origin = origin_of(absolute);
     if (!origin || *origin != request.origin || resolved.has_userinfo()) return std::nullopt;
     std::string target(resolved.encoded_target());
     return target.empty() || target.front() != '/' ? "/" + target : target;
