@@ -48,13 +48,23 @@ App::App(AppOptions options, StderrLog& log)
     : options_(std::move(options)),
       log_(log),
       signals_(io_, SIGINT, SIGTERM, SIGHUP),
-      metrics_(names_of(options_.config), options_.config.database.key_namespace,
-               {.version = kVersion, .commit = kCommit}),
-      admin_(io_.get_executor(), admin_options(options_.config.admin), metrics_,
-             [this] { return readiness(); }),
-      working_(io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }),
+      metrics_(
+          names_of(options_.config),
+          options_.config.database.key_namespace,
+          {.version = kVersion, .commit = kCommit}
+      ),
+      admin_(
+          io_.get_executor(),
+          admin_options(options_.config.admin),
+          metrics_,
+          [this] { return readiness(); }
+      ),
+      working_(
+          io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }
+      ),
       supporting_(
-          io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }),
+          io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }
+      ),
       stop_(io_.get_executor()),
       sample_bell_(io_.get_executor()),
       watchdog_bell_(io_.get_executor()),
@@ -128,17 +138,24 @@ void App::check_database() {
     if (recorded != wanted) {
         throw CommandError(
             kConfiguration,
-            fmt::format("database.namespace is {} here, but this outbox was started with {}; every "
-                        "provider key depends on it",
-                        wanted, recorded));
+            fmt::format(
+                "database.namespace is {} here, but this outbox was started with {}; every "
+                "provider key depends on it",
+                wanted,
+                recorded
+            )
+        );
     }
 }
 
 std::unique_ptr<outbox::Toolset> App::compile(
-    const config::Config& config, config::Diagnostics& diagnostics) {
+    const config::Config& config, config::Diagnostics& diagnostics
+) {
     auto tools = tools::build_toolset(
-        config, diagnostics,
-        {.executor = io_.get_executor(), .failpoints = failpoints_, .log = log_});
+        config,
+        diagnostics,
+        {.executor = io_.get_executor(), .failpoints = failpoints_, .log = log_}
+    );
     diagnostics.sort();
     for (const auto& diagnostic : diagnostics.all()) {
         if (diagnostic.severity != config::Severity::warning) continue;
@@ -147,8 +164,7 @@ std::unique_ptr<outbox::Toolset> App::compile(
     return tools;
 }
 
-void App::start_generation(
-    const config::Config& config, std::unique_ptr<outbox::Toolset> tools) {
+void App::start_generation(const config::Config& config, std::unique_ptr<outbox::Toolset> tools) {
     Surroundings surroundings{
         .executor = io_.get_executor(),
         .observer = metrics_,
@@ -157,7 +173,8 @@ void App::start_generation(
         .dsn = options_.dsn,
     };
     auto& generation = *generations_.emplace_back(
-        std::make_unique<Generation>(config, std::move(tools), surroundings));
+        std::make_unique<Generation>(config, std::move(tools), surroundings)
+    );
     working_.spawn("generation", run_generation(generation));
 }
 
@@ -185,9 +202,12 @@ asio::awaitable<void> App::serve() {
     co_await std::move(starting);
     if (stop_requests_ == 0) {
         sd::ready("running");
-        log_.info("ready", {{"version", kVersion},
-                            {"tools", std::to_string(options_.config.tools.size())},
-                            {"admin", fmt::format("{}:{}", options_.config.admin.host, admin_.port())}});
+        log_.info(
+            "ready",
+            {{"version", kVersion},
+             {"tools", std::to_string(options_.config.tools.size())},
+             {"admin", fmt::format("{}:{}", options_.config.admin.host, admin_.port())}}
+        );
         if (options_.on_ready) options_.on_ready();
     }
 
@@ -269,8 +289,9 @@ bool App::try_reload() {
     start_generation(config, std::move(tools));
     if (const auto level = parse_log_level(config.log.level)) log_.set_level(*level);
     options_.config = std::move(config);
-    log_.info("the configuration was reloaded",
-              {{"tools", std::to_string(options_.config.tools.size())}});
+    log_.info(
+        "the configuration was reloaded", {{"tools", std::to_string(options_.config.tools.size())}}
+    );
     return true;
 }
 
@@ -282,7 +303,9 @@ void App::warn_of_restart(const config::Config& config) {
     };
     warn(config.database.dsn.value != old.database.dsn.value, "database.dsn");
     warn(config.database.key_namespace != old.database.key_namespace, "database.namespace");
-    warn(config.admin.host != old.admin.host || config.admin.port != old.admin.port, "admin.listen");
+    warn(
+        config.admin.host != old.admin.host || config.admin.port != old.admin.port, "admin.listen"
+    );
     warn(config.log.format != old.log.format, "log.format");
 }
 
@@ -313,8 +336,10 @@ asio::awaitable<void> App::feed_watchdog() {
 asio::awaitable<void> App::mind_postgres() {
     while (!ended_) {
         if (!options_.postgres->running()) {
-            log_.error("the private Postgres ended, starting it again",
-                       {{"log", options_.postgres->log_file()}});
+            log_.error(
+                "the private Postgres ended, starting it again",
+                {{"log", options_.postgres->log_file()}}
+            );
             options_.postgres->launch();
         }
         co_await postgres_bell_.wait(kPostgresEvery);

@@ -35,7 +35,7 @@ struct AppOptions {
 // and the listener bring threads of their own (DESIGN, "Processes and threads").
 // SIGTERM and SIGINT drain, a second one aborts; SIGHUP reads the configuration file again.
 class App {
-  public:
+ public:
     // OUTBOXD_FAILPOINTS counts only when the configuration allows it. Throws CommandError.
     App(AppOptions options, StderrLog& log);
     App(const App&) = delete;
@@ -44,15 +44,15 @@ class App {
     // Runs until it is told to stop; the exit code. Throws CommandError before it is ready.
     int run();
 
-  private:
+ private:
     void arm_failpoints();
     void wait_for_database();
     void check_database();
-    void start_generation(
-        const config::Config& config, std::unique_ptr<outbox::Toolset> tools);
+    void start_generation(const config::Config& config, std::unique_ptr<outbox::Toolset> tools);
     // Null when anything is wrong; warnings are logged.
     std::unique_ptr<outbox::Toolset> compile(
-        const config::Config& config, config::Diagnostics& diagnostics);
+        const config::Config& config, config::Diagnostics& diagnostics
+    );
     asio::awaitable<void> serve();
     asio::awaitable<void> until_started();
     asio::awaitable<void> run_generation(Generation& generation);

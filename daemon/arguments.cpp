@@ -29,7 +29,8 @@ outbox::Json read_arguments(const std::string& text) {
     auto parsed = outbox::parse_json(content_of(text));
     if (!parsed.value) {
         throw CommandError(
-            kUsage, fmt::format("--arguments: {} (at byte {})", parsed.error, parsed.offset));
+            kUsage, fmt::format("--arguments: {} (at byte {})", parsed.error, parsed.offset)
+        );
     }
     if (parsed.value->as_object() == nullptr) {
         throw CommandError(kUsage, "--arguments must be a JSON object");

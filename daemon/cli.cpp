@@ -77,7 +77,8 @@ int report(const CLI::App& app, const CLI::ParseError& error, Console console) {
         console.err << "outboxd: " << error.what() << '\n';
     }
     console.err << fmt::format(
-        "Try: outboxd {}--help\n", chosen.empty() ? "" : chosen.front()->get_name() + " ");
+        "Try: outboxd {}--help\n", chosen.empty() ? "" : chosen.front()->get_name() + " "
+    );
     return kUsage;
 }
 
@@ -86,8 +87,10 @@ int report(const CLI::App& app, const CLI::ParseError& error, Console console) {
 void add_database_option(CLI::App& command, Context& context) {
     command
         .add_option(
-            "--database", context.database,
-            "Database (libpq keywords or URI); else OUTBOXD_DATABASE, else the configuration's")
+            "--database",
+            context.database,
+            "Database (libpq keywords or URI); else OUTBOXD_DATABASE, else the configuration's"
+        )
         ->type_name("DSN");
 }
 
@@ -109,7 +112,9 @@ std::string database_of(const Context& context) {
     if (auto given = given_database(context); !given.empty()) return given;
     if (context.config_file.empty()) {
         throw CommandError(
-            kUsage, "which database? Give --database DSN, set OUTBOXD_DATABASE, or name a file with -c");
+            kUsage,
+            "which database? Give --database DSN, set OUTBOXD_DATABASE, or name a file with -c"
+        );
     }
     const auto config = load_config(context, context.config_file).config;
     if (config.database.embedded) return embedded_dsn(config.database.embedded->data_dir);
@@ -134,7 +139,8 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     app.footer(
         "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 configuration,\n"
         "4 database unreachable, 5 schema too old or too new.\n\n"
-        "Example:\n  outboxd dev");
+        "Example:\n  outboxd dev"
+    );
     add_daemon_commands(app, context);
     add_schema_commands(app, context);
     add_config_commands(app, context);

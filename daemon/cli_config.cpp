@@ -46,15 +46,16 @@ int check_config(Context& context, const CheckOptions& options) {
 }
 
 int print_config(Context& context, const std::string& argument) {
-    context.console.out << config::print(load_config(context, chosen_file(context, argument)).config);
+    context.console.out << config::print(load_config(context, chosen_file(context, argument)).config
+    );
     return kDone;
 }
 
 }  // namespace
 
 void add_config_commands(CLI::App& app, Context& context) {
-    auto* check = app.add_subcommand(
-        "check-config", "Report every mistake of a configuration file at once");
+    auto* check =
+        app.add_subcommand("check-config", "Report every mistake of a configuration file at once");
     auto check_options = std::make_shared<CheckOptions>();
     check->add_option("file", check_options->file, "Configuration file")->type_name("FILE");
     add_config_option(*check, context);
@@ -63,11 +64,15 @@ void add_config_commands(CLI::App& app, Context& context) {
     check->add_flag("--json", context.json, "Diagnostics as JSON, one a line, to stdout");
     check->footer("Example:\n  outboxd check-config --strict outboxd.yaml");
     check->callback([&context, check_options] {
-        context.command = [&context, check_options] { return check_config(context, *check_options); };
+        context.command = [&context, check_options] {
+            return check_config(context, *check_options);
+        };
     });
 
     auto* print = app.add_subcommand(
-        "print-config", "Print the effective configuration, every default spelled out, secrets masked");
+        "print-config",
+        "Print the effective configuration, every default spelled out, secrets masked"
+    );
     auto file = std::make_shared<std::string>();
     print->add_option("file", *file, "Configuration file")->type_name("FILE");
     add_config_option(*print, context);
@@ -78,8 +83,11 @@ void add_config_commands(CLI::App& app, Context& context) {
     });
 
     auto* failpoints = app.add_subcommand(
-        "list-failpoints", "Print the names OUTBOXD_FAILPOINTS takes (testing.allow_failpoints)");
-    failpoints->footer("Example:\n  OUTBOXD_FAILPOINTS=before_complete=crash outboxd run -c test.yaml");
+        "list-failpoints", "Print the names OUTBOXD_FAILPOINTS takes (testing.allow_failpoints)"
+    );
+    failpoints->footer(
+        "Example:\n  OUTBOXD_FAILPOINTS=before_complete=crash outboxd run -c test.yaml"
+    );
     failpoints->callback([&context] {
         context.command = [&context]() -> int {
             for (const char* name : outbox::kFailpointNames) context.console.out << name << '\n';

@@ -26,7 +26,8 @@ constexpr const char* kDevFolder = "./.outboxd";
 StderrLog make_log(const config::LogSettings& settings) {
     return StderrLog(
         settings.format == "text" ? LogFormat::text : LogFormat::json,
-        parse_log_level(settings.level).value_or(outbox::LogLevel::info));
+        parse_log_level(settings.level).value_or(outbox::LogLevel::info)
+    );
 }
 
 int run_daemon(Context& context) {
@@ -70,7 +71,15 @@ void print_greeting(const Context& context, const config::Config& config, const 
         "  psql \"{}\" -c \"SELECT * FROM outbox.enqueue('{}', '{{\\\"title\\\": \\\"hello\\\"}}', "
         "run_id => 'first')\"\n"
         "  outboxd list --database \"{}\"\n\n",
-        kDevFolder, config.file, dsn, config.admin.host, config.admin.port, dsn, tool, dsn);
+        kDevFolder,
+        config.file,
+        dsn,
+        config.admin.host,
+        config.admin.port,
+        dsn,
+        tool,
+        dsn
+    );
     context.console.out.flush();
 }
 
@@ -82,16 +91,17 @@ int dev(Context& context) {
     auto [config, diagnostics] = load_config(context, file);
     StderrLog log = make_log(config.log);
     const auto embedded = config.database.embedded.value_or(
-        config::Embedded{.data_dir = std::string(kDevFolder) + "/postgres"});
+        config::Embedded{.data_dir = std::string(kDevFolder) + "/postgres"}
+    );
     EmbeddedPostgres postgres(embedded.data_dir);
     AppOptions options{
         .config = config,
         .diagnostics = std::move(diagnostics),
         .dsn = postgres.dsn(),
         .postgres = &postgres,
-        .on_ready = [&context, &config = config, &postgres] {
-            print_greeting(context, config, postgres.dsn());
-        },
+        .on_ready = [&context,
+                     &config = config,
+                     &postgres] { print_greeting(context, config, postgres.dsn()); },
     };
     return App(std::move(options), log).run();
 }
@@ -106,17 +116,20 @@ void add_daemon_commands(CLI::App& app, Context& context) {
     add_database_option(*run, context);
     run->footer(
         "SIGTERM drains, a second one aborts; SIGHUP reads the file again.\n\n"
-        "Example:\n  outboxd run -c /etc/outboxd/outboxd.yaml");
+        "Example:\n  outboxd run -c /etc/outboxd/outboxd.yaml"
+    );
     run->callback([&context] { context.command = [&context] { return run_daemon(context); }; });
 
     auto* dev_command = app.add_subcommand(
-        "dev", "The daemon on a private Postgres of its own, in ./.outboxd; nothing listens on TCP");
+        "dev", "The daemon on a private Postgres of its own, in ./.outboxd; nothing listens on TCP"
+    );
     add_config_option(*dev_command, context);
     dev_command->footer("Example:\n  outboxd dev");
     dev_command->callback([&context] { context.command = [&context] { return dev(context); }; });
 
     auto* demo = app.add_subcommand(
-        "demo", "Tell the story of the double ticket by running it, and count the tickets");
+        "demo", "Tell the story of the double ticket by running it, and count the tickets"
+    );
     demo->footer("Example:\n  outboxd demo");
     demo->callback([&context] {
         context.command = [&context] { return run_demo(context.console); };
@@ -127,9 +140,8 @@ void add_daemon_commands(CLI::App& app, Context& context) {
     auto port = std::make_shared<int>(0);
     desk->add_option("--port", *port, "Port on 127.0.0.1; 0 takes a free one")
         ->check(CLI::Range(0, 65535));
-    desk->callback([&context, port] {
-        context.command = [port] { return run_ticket_desk(*port); };
-    });
+    desk->callback([&context, port] { context.command = [port] { return run_ticket_desk(*port); }; }
+    );
 }
 
 }  // namespace outboxd

@@ -46,7 +46,8 @@ bool is_final(const outbox::Json& row) {
 
 // Asks until the operation is final or the time is up; whether this call replayed is kept.
 outbox::Json wait_settled(
-    outbox::pg::Client& client, const outbox::Json& receipt, std::chrono::milliseconds limit) {
+    outbox::pg::Client& client, const outbox::Json& receipt, std::chrono::milliseconds limit
+) {
     const auto end = std::chrono::steady_clock::now() + limit;
     const std::string id = member_text(receipt, "operation_id");
     auto pause = 10ms;
@@ -54,7 +55,8 @@ outbox::Json wait_settled(
         auto row = row_of(client.get(id).value_or("{}"));
         row.set("replayed", *receipt.find("replayed"));
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            end - std::chrono::steady_clock::now());
+            end - std::chrono::steady_clock::now()
+        );
         if (is_final(row) || left <= 0ms) return row;
         pause_for(std::min(pause, left));
         pause = std::min(pause * 2, 250ms);
@@ -69,7 +71,8 @@ int enqueue(Context& context, EnqueueOptions& options) {
     std::optional<std::chrono::milliseconds> limit;
     if (!options.wait.empty()) {
         limit = config::parse_duration(options.wait);
-        if (!limit) throw CommandError(kUsage, "--wait takes a duration with its unit, such as 30s");
+        if (!limit)
+            throw CommandError(kUsage, "--wait takes a duration with its unit, such as 30s");
     }
     call.arguments = outbox::to_text(read_arguments(call.arguments));
     if (!options.labels.empty()) call.labels = labels_json(options.labels);
@@ -80,7 +83,8 @@ int enqueue(Context& context, EnqueueOptions& options) {
     if (!limit) return kDone;
     if (!is_final(row)) {
         context.console.err << fmt::format(
-            "outboxd: still {} after {}; it goes on\n", member_text(row, "status"), options.wait);
+            "outboxd: still {} after {}; it goes on\n", member_text(row, "status"), options.wait
+        );
     }
     return member_text(row, "status") == "succeeded" ? kDone : kNo;
 }
@@ -88,7 +92,8 @@ int enqueue(Context& context, EnqueueOptions& options) {
 void add_options(CLI::App& command, EnqueueOptions& options) {
     auto& call = options.call;
     command.add_option("tool", call.tool, "Tool")->required()->type_name("TOOL");
-    command.add_option("--arguments", call.arguments, "JSON object, @FILE or @-")->type_name("JSON");
+    command.add_option("--arguments", call.arguments, "JSON object, @FILE or @-")
+        ->type_name("JSON");
     command.add_option("--operation-id", call.operation_id, "Explicit id")->type_name("ID");
     command.add_option("--run-id", call.run_id, "Run: the id is derived from it")->type_name("R");
     command.add_option("--occurrence", call.occurrence, "2 for a second intended identical call")
@@ -103,7 +108,9 @@ void add_options(CLI::App& command, EnqueueOptions& options) {
     command.add_option("--label", options.labels, "For people and filters; may be repeated")
         ->type_name("K=V")
         ->allow_extra_args(false);
-    command.add_flag("--retry-failed", call.retry_failed, "If it is recorded as failed, arm it again");
+    command.add_flag(
+        "--retry-failed", call.retry_failed, "If it is recorded as failed, arm it again"
+    );
     command.add_option("--wait", options.wait, "Until it is settled; exit 1 unless it succeeded")
         ->type_name("30s");
 }
@@ -120,7 +127,8 @@ void add_enqueue_command(CLI::App& app, Context& context) {
     command->footer(
         "Example:\n"
         "  outboxd enqueue create_ticket --arguments '{\"title\": \"disk full\"}' "
-        "--run-id monday --wait 30s");
+        "--run-id monday --wait 30s"
+    );
     command->callback([&context, options] {
         context.command = [&context, options] { return enqueue(context, *options); };
     });

@@ -21,8 +21,9 @@ struct KeyOptions {
 };
 
 // The members that the file's dedup.fields name; all of them when it names none.
-outbox::Json deduplicated(const config::Config& config, const std::string& tool,
-                          const outbox::Json& arguments) {
+outbox::Json deduplicated(
+    const config::Config& config, const std::string& tool, const outbox::Json& arguments
+) {
     for (const auto& known : config.tools) {
         if (known.name != tool) continue;
         if (known.dedup_fields.empty()) return arguments;
@@ -31,7 +32,9 @@ outbox::Json deduplicated(const config::Config& config, const std::string& tool,
             const auto* value = arguments.find(field.value);
             if (value == nullptr) {
                 throw CommandError(
-                    kUsage, fmt::format("{} is missing, and dedup.fields of {} names it", field.value, tool));
+                    kUsage,
+                    fmt::format("{} is missing, and dedup.fields of {} names it", field.value, tool)
+                );
             }
             kept.set(field.value, *value);
         }
@@ -46,8 +49,11 @@ int print_key(Context& context, const KeyOptions& options) {
     if (!context.database.empty()) {
         outbox::pg::Client client(context.database);
         context.console.out << client.derive_id(
-                                   options.tool, outbox::to_text(arguments), options.run_id,
-                                   options.occurrence)
+                                   options.tool,
+                                   outbox::to_text(arguments),
+                                   options.run_id,
+                                   options.occurrence
+                               )
                             << '\n';
         return kDone;
     }
@@ -66,7 +72,8 @@ int print_key(Context& context, const KeyOptions& options) {
 
 void add_key_command(CLI::App& app, Context& context) {
     auto* key = app.add_subcommand(
-        "key", "Print the derived operation id; with -c or --database by the tool's dedup.fields");
+        "key", "Print the derived operation id; with -c or --database by the tool's dedup.fields"
+    );
     auto options = std::make_shared<KeyOptions>();
     key->add_option("--tool", options->tool, "Tool")->required()->type_name("T");
     key->add_option("--run-id", options->run_id, "Run: the scope of the id")->required();
@@ -80,7 +87,9 @@ void add_key_command(CLI::App& app, Context& context) {
     add_database_option(*key, context);
     key->footer(
         "Example:\n"
-        "  outboxd key --tool create_ticket --run-id monday --arguments '{\"title\": \"disk full\"}'");
+        "  outboxd key --tool create_ticket --run-id monday --arguments '{\"title\": \"disk "
+        "full\"}'"
+    );
     key->callback([&context, options] {
         context.command = [&context, options] { return print_key(context, *options); };
     });

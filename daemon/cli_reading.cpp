@@ -53,8 +53,10 @@ int list(Context& context, ListOptions& options) {
     for (const auto& status : options.filter.statuses) {
         if (outbox::parse_status(status)) continue;
         throw CommandError(
-            kUsage, "--status is one of pending, scheduled, attempting, unknown, succeeded, failed, "
-                    "cancelled");
+            kUsage,
+            "--status is one of pending, scheduled, attempting, unknown, succeeded, failed, "
+            "cancelled"
+        );
     }
     if (!options.older_than.empty()) {
         options.filter.older_than = config::parse_duration(options.older_than);
@@ -65,7 +67,8 @@ int list(Context& context, ListOptions& options) {
     outbox::pg::Client client(database_of(context));
     const auto rows = rows_of(client.list(options.filter));
     print_rows(
-        context, rows, {"operation_id", "tool", "status", "attempts", "attention", "created_at"});
+        context, rows, {"operation_id", "tool", "status", "attempts", "attention", "created_at"}
+    );
     return kDone;
 }
 

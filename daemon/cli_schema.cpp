@@ -30,7 +30,8 @@ int migrate(Context& context, bool dry_run) {
 
 void add_schema_commands(CLI::App& app, Context& context) {
     auto* command = app.add_subcommand(
-        "migrate", "Bring the database's schema up to this version; forward only");
+        "migrate", "Bring the database's schema up to this version; forward only"
+    );
     auto dry_run = std::make_shared<bool>(false);
     command->add_flag("--dry-run", *dry_run, "Only list what is pending");
     add_config_option(*command, context);

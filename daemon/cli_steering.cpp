@@ -32,7 +32,8 @@ struct Verb {
 
 std::string cancel(outbox::pg::Client& client, const Target& target) {
     return client.cancel(
-        target.name, target.reason.empty() ? std::nullopt : std::optional(target.reason));
+        target.name, target.reason.empty() ? std::nullopt : std::optional(target.reason)
+    );
 }
 
 std::string retry(outbox::pg::Client& client, const Target& target) {
@@ -48,13 +49,37 @@ std::string resume(outbox::pg::Client& client, const Target& target) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"cancel", "Take an operation back before its first attempt", "ID", true, false, "cancelled",
-     cancel, "outboxd cancel op-12345 --reason 'ordered by mistake'"},
-    {"retry", "Arm a failed operation (no effect) once more", "ID", true, true, "armed", retry,
+    {"cancel",
+     "Take an operation back before its first attempt",
+     "ID",
+     true,
+     false,
+     "cancelled",
+     cancel,
+     "outboxd cancel op-12345 --reason 'ordered by mistake'"},
+    {"retry",
+     "Arm a failed operation (no effect) once more",
+     "ID",
+     true,
+     true,
+     "armed",
+     retry,
      "outboxd retry op-12345 --reason 'the account exists now'"},
-    {"pause", "No new attempts of a tool, anywhere", "TOOL", true, true, "paused", pause,
+    {"pause",
+     "No new attempts of a tool, anywhere",
+     "TOOL",
+     true,
+     true,
+     "paused",
+     pause,
      "outboxd pause create_ticket --reason 'the help desk is being moved'"},
-    {"resume", "End a pause", "TOOL", false, false, "resumed", resume,
+    {"resume",
+     "End a pause",
+     "TOOL",
+     false,
+     false,
+     "resumed",
+     resume,
      "outboxd resume create_ticket"},
 };
 
@@ -122,11 +147,21 @@ void add_listing(
 void add_steering_commands(CLI::App& app, Context& context) {
     for (const auto& verb : kVerbs) add_verb(app, context, verb);
     add_listing(
-        app, context, "tools", "The catalogue that daemons publish", &outbox::pg::Client::tools,
-        {"tool", "effect", "max_attempts", "timeout", "published_at", "paused_at", "paused_reason"});
+        app,
+        context,
+        "tools",
+        "The catalogue that daemons publish",
+        &outbox::pg::Client::tools,
+        {"tool", "effect", "max_attempts", "timeout", "published_at", "paused_at", "paused_reason"}
+    );
     add_listing(
-        app, context, "workers", "Daemons, the latest start first", &outbox::pg::Client::workers,
-        {"name", "worker", "version", "alive", "started_at", "heartbeat_at", "stopped_at"});
+        app,
+        context,
+        "workers",
+        "Daemons, the latest start first",
+        &outbox::pg::Client::workers,
+        {"name", "worker", "version", "alive", "started_at", "heartbeat_at", "stopped_at"}
+    );
 }
 
 }  // namespace outboxd

@@ -18,23 +18,24 @@ namespace outboxd {
 
 // Ends a command with this exit code; the message goes to stderr.
 class CommandError : public std::runtime_error {
-  public:
+ public:
     CommandError(ExitCode code, const std::string& message)
         : std::runtime_error(message), code_(code) {}
     [[nodiscard]] ExitCode code() const { return code_; }
 
-  private:
+ private:
     ExitCode code_;
 };
 
 // A configuration that does not load: every diagnostic goes to stderr, exit 3.
 class ConfigurationError : public std::runtime_error {
-  public:
+ public:
     explicit ConfigurationError(config::Diagnostics diagnostics)
-        : std::runtime_error("the configuration has errors"), diagnostics_(std::move(diagnostics)) {}
+        : std::runtime_error("the configuration has errors"),
+          diagnostics_(std::move(diagnostics)) {}
     [[nodiscard]] const config::Diagnostics& diagnostics() const { return diagnostics_; }
 
-  private:
+ private:
     config::Diagnostics diagnostics_;
 };
 

@@ -29,14 +29,19 @@ bool tell(const Story& story, DemoWorld& world, Console console, Table& table) {
     }
     if (counted >= 0) world.say(fmt::format("the service holds {} of it", counted));
     if (verdict != "ok") world.say(verdict);
-    table.add({story.name, std::to_string(story.expected),
-               counted < 0 ? "?" : std::to_string(counted), verdict});
+    table.add(
+        {story.name,
+         std::to_string(story.expected),
+         counted < 0 ? "?" : std::to_string(counted),
+         verdict}
+    );
     return verdict == "ok";
 }
 
 int tell_all(Console console) {
     const auto begin = std::chrono::steady_clock::now();
-    console.out << "A private Postgres (fsync on), a ticket service, daemons: starting" << std::endl;
+    console.out << "A private Postgres (fsync on), a ticket service, daemons: starting"
+                << std::endl;
     DemoWorld world(console);
     world.start_desk();
     Table table({"story", "expected", "counted", "verdict"});
@@ -46,7 +51,9 @@ int tell_all(Console console) {
     }
     world.stop_daemons();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    console.out << fmt::format("\nTickets, as the service counts them ({:.0f} s):\n\n", took.count())
+    console.out << fmt::format(
+                       "\nTickets, as the service counts them ({:.0f} s):\n\n", took.count()
+                   )
                 << table.text();
     return all_well ? kDone : kNo;
 }

@@ -10,14 +10,22 @@ namespace outboxd {
 namespace {
 
 // One transaction of the planner: its own state and the intent, both or neither.
-std::string step(const std::string& run, const std::string& title, const std::string& more = "",
-                 const std::string& end = "COMMIT") {
+std::string step(
+    const std::string& run,
+    const std::string& title,
+    const std::string& more = "",
+    const std::string& end = "COMMIT"
+) {
     return fmt::format(
         "BEGIN;\n"
         "INSERT INTO planner_step (run, step) VALUES ('{0}', '{1}') ON CONFLICT DO NOTHING;\n"
         "SELECT row_to_json(r) FROM outbox.enqueue('create_ticket', '{{\"title\": \"{1}\"}}',"
         " run_id => '{0}'{2}) r;\n{3};",
-        run, title, more, end);
+        run,
+        title,
+        more,
+        end
+    );
 }
 
 outbox::Json receipt(const std::string& line) {
@@ -31,8 +39,11 @@ void expect(const outbox::Json& row, std::string_view member, std::string_view v
 
 std::string enqueue(DemoWorld& world, const std::string& run, const std::string& title) {
     const auto row = receipt(world.planner(step(run, title)));
-    world.say(fmt::format("planner: BEGIN; its own row; outbox.enqueue(…); COMMIT → replayed={}, {}",
-                          member_text(row, "replayed"), member_text(row, "status")));
+    world.say(fmt::format(
+        "planner: BEGIN; its own row; outbox.enqueue(…); COMMIT → replayed={}, {}",
+        member_text(row, "replayed"),
+        member_text(row, "status")
+    ));
     return member_text(row, "operation_id");
 }
 
@@ -61,8 +72,11 @@ std::string killed(DemoWorld& world) {
     world.wait_for(id, "unknown");
     world.say("unknown: it may have happened, so the service is asked, nothing is sent");
     const auto row = world.wait_for(id, "succeeded");
-    world.say(fmt::format("found: succeeded, result {}, attempts {}", member_text(row, "result"),
-                          member_text(row, "attempts")));
+    world.say(fmt::format(
+        "found: succeeded, result {}, attempts {}",
+        member_text(row, "result"),
+        member_text(row, "attempts")
+    ));
     expect(row, "attempts", "1");
     if (!world.happened(id, "probe")) throw StoryError("it was not reconciled by a probe");
     return title;
@@ -73,9 +87,12 @@ std::string replayed(DemoWorld& world) {
     const std::string id = enqueue(world, "run-replay", title);
     world.wait_for(id, "succeeded");
     const auto row = receipt(world.planner(step("run-replay", title)));
-    world.say(fmt::format("planner, the same step again → replayed={}, {}, result {}",
-                          member_text(row, "replayed"), member_text(row, "status"),
-                          member_text(row, "result")));
+    world.say(fmt::format(
+        "planner, the same step again → replayed={}, {}, result {}",
+        member_text(row, "replayed"),
+        member_text(row, "status"),
+        member_text(row, "result")
+    ));
     world.say(fmt::format("\"{}\"", member_text(row, "message")));
     expect(row, "replayed", "true");
     expect(row, "status", "succeeded");
@@ -91,7 +108,9 @@ std::string not_sent(DemoWorld& world) {
     world.say("the service is down, nothing was sent: no need to ask, retried by itself");
     world.start_desk();
     const auto row = world.wait_for(id, "succeeded");
-    world.say(fmt::format("the service is back: succeeded, attempts {}", member_text(row, "attempts")));
+    world.say(
+        fmt::format("the service is back: succeeded, attempts {}", member_text(row, "attempts"))
+    );
     if (world.happened(id, "probe")) throw StoryError("it was probed without need");
     return title;
 }
@@ -104,8 +123,11 @@ std::string refused(DemoWorld& world) {
     world.say(fmt::format("422: failed, no effect, {}", member_text(failed, "error")));
     if (world.tickets(title) != 0) throw StoryError("a refused request left a ticket");
     const auto row = receipt(world.planner(step("run-refused", title, ", retry_failed => true")));
-    world.say(fmt::format("planner, with retry_failed → replayed={}, {}",
-                          member_text(row, "replayed"), member_text(row, "status")));
+    world.say(fmt::format(
+        "planner, with retry_failed → replayed={}, {}",
+        member_text(row, "replayed"),
+        member_text(row, "status")
+    ));
     expect(row, "replayed", "false");
     world.wait_for(id, "succeeded");
     return title;
@@ -114,8 +136,9 @@ std::string refused(DemoWorld& world) {
 std::string rolled_back(DemoWorld& world) {
     const std::string title = "disk full (rolled back)";
     const auto row = receipt(world.planner(step("run-rollback", title, "", "ROLLBACK")));
-    world.say(fmt::format("planner: BEGIN; outbox.enqueue(…) → {}; ROLLBACK",
-                          member_text(row, "status")));
+    world.say(
+        fmt::format("planner: BEGIN; outbox.enqueue(…) → {}; ROLLBACK", member_text(row, "status"))
+    );
     // Whatever is enqueued later is done first: then the daemon has looked, and found nothing.
     world.wait_for(enqueue(world, "run-after", "after the rollback"), "succeeded");
     if (!world.get(member_text(row, "operation_id")).is_null()) {
@@ -146,6 +169,8 @@ const std::array<Story, 7> kStories = {{
 
 }  // namespace
 
-std::span<const Story> demo_stories() { return kStories; }
+std::span<const Story> demo_stories() {
+    return kStories;
+}
 
 }  // namespace outboxd

@@ -9,7 +9,7 @@ namespace outboxd {
 
 // What a story found besides the number of tickets is wrong.
 class StoryError : public std::runtime_error {
-  public:
+ public:
     using std::runtime_error::runtime_error;
 };
 

@@ -27,7 +27,9 @@ using std::chrono_literals::operator""s;
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void note_interrupt(int) { interrupted = 1; }
+void note_interrupt(int) {
+    interrupted = 1;
+}
 
 // A port that was free a moment ago.
 int free_port() {
@@ -113,7 +115,8 @@ void DemoWorld::start_desk() {
     const auto answers = [&] {
         if (desk_->poll()) {
             throw std::runtime_error(
-                "the ticket service ended: " + read_file(folder_.path() / "ticket-desk.log"));
+                "the ticket service ended: " + read_file(folder_.path() / "ticket-desk.log")
+            );
         }
         return http(desk_port_, "GET", "/count", "", 1s).has_value();
     };
@@ -134,7 +137,9 @@ void DemoWorld::set_desk(std::string_view behaviour, const std::string& title) {
     if (!answer || answer->status != 200) throw std::runtime_error("the ticket service is deaf");
 }
 
-void DemoWorld::release_desk() { http(desk_port_, "POST", "/release", "", 2s); }
+void DemoWorld::release_desk() {
+    http(desk_port_, "POST", "/release", "", 2s);
+}
 
 int DemoWorld::tickets(const std::string& title) {
     const auto target = "/count?title=" + tools::percent_encode(title);
@@ -150,7 +155,9 @@ bool DemoWorld::post_ticket(const std::string& title) {
     return answer && answer->status == 201;
 }
 
-void DemoWorld::say(std::string_view line) { console_.out << "  " << line << std::endl; }
+void DemoWorld::say(std::string_view line) {
+    console_.out << "  " << line << std::endl;
+}
 
 void DemoWorld::wait_until(const std::function<bool()>& done, std::string_view what) {
     const auto end = std::chrono::steady_clock::now() + 20s;
@@ -175,16 +182,20 @@ std::optional<tools::HttpResponse> DemoWorld::http(
         .origin = {.tls = false, .host = "127.0.0.1", .port = port},
         .target = std::move(target),
         .headers = {{"Content-Type", "application/json"}},
-        .body = std::move(body)};
+        .body = std::move(body)
+    };
     std::optional<tools::HttpResponse> response;
     bool finished = false;
     auto exchange = client_.send(std::move(request), outbox::Deadline::after(limit));
     boost::asio::co_spawn(
-        io_, std::move(exchange), [&](std::exception_ptr error, tools::HttpResult result) {
+        io_,
+        std::move(exchange),
+        [&](std::exception_ptr error, tools::HttpResult result) {
             auto* answer = error ? nullptr : std::get_if<tools::HttpResponse>(&result);
             if (answer != nullptr) response = std::move(*answer);
             finished = true;
-        });
+        }
+    );
     io_.restart();
     while (!finished) io_.run_one();
     return response;
@@ -197,8 +208,15 @@ std::string DemoWorld::planner(const std::string& sql) {
     std::ofstream(script) << sql << '\n';
     fs::remove(output);
     const Exit exit = run_process({
-        .argv = {(*find_postgres_bin() / "psql").string(), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d",
-                 postgres_.dsn(), "-f", script.string()},
+        .argv =
+            {(*find_postgres_bin() / "psql").string(),
+             "-XqAt",
+             "-v",
+             "ON_ERROR_STOP=1",
+             "-d",
+             postgres_.dsn(),
+             "-f",
+             script.string()},
         .env = {},
         .output = output.string(),
         .user = std::nullopt,
@@ -209,8 +227,9 @@ std::string DemoWorld::planner(const std::string& sql) {
 }
 
 outbox::Json DemoWorld::get(const std::string& operation_id) {
-    return parsed(planner(
-        "SELECT row_to_json(g) FROM outbox.get(" + sql_text(operation_id) + ") g;"));
+    return parsed(
+        planner("SELECT row_to_json(g) FROM outbox.get(" + sql_text(operation_id) + ") g;")
+    );
 }
 
 outbox::Json DemoWorld::wait_for(const std::string& operation_id, std::string_view status) {
@@ -224,8 +243,9 @@ outbox::Json DemoWorld::wait_for(const std::string& operation_id, std::string_vi
 }
 
 bool DemoWorld::happened(const std::string& operation_id, std::string_view event) {
-    const std::string sql = "SELECT count(*) FROM outbox.event WHERE operation_id = " +
-                            sql_text(operation_id) + " AND kind = " + sql_text(event) + ";";
+    const std::string sql =
+        "SELECT count(*) FROM outbox.event WHERE operation_id = " + sql_text(operation_id) +
+        " AND kind = " + sql_text(event) + ";";
     return planner(sql) != "0";
 }
 
@@ -243,7 +263,9 @@ void DemoWorld::start_daemon() {
     }));
     const auto ready = [&] {
         if (daemons_.back()->poll()) {
-            throw std::runtime_error("the daemon ended at its start: " + read_file(config + ".log"));
+            throw std::runtime_error(
+                "the daemon ended at its start: " + read_file(config + ".log")
+            );
         }
         const auto answer = http(port, "GET", "/readyz", "", 1s);
         return answer && answer->status == 200;

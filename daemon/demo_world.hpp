@@ -22,27 +22,27 @@ namespace outboxd {
 
 // Ctrl-C: everything is taken down by the destructors on the way out.
 class Interrupted : public std::runtime_error {
-  public:
+ public:
     Interrupted() : std::runtime_error("interrupted") {}
 };
 
 // A temporary directory that goes with its owner.
 class TemporaryFolder {
-  public:
+ public:
     TemporaryFolder();
     ~TemporaryFolder();
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  private:
+ private:
     std::filesystem::path path_;
 };
 
 // The world of the demo, all of it real processes: a private Postgres, a ticket service that knows
 // nothing of idempotency, daemons, and a planner that talks SQL through psql. Used on one thread.
 class DemoWorld {
-  public:
+ public:
     explicit DemoWorld(Console console);
 
     void start_desk();
@@ -71,7 +71,7 @@ class DemoWorld {
     void wait_until(const std::function<bool()>& done, std::string_view what);
     void say(std::string_view line);
 
-  private:
+ private:
     std::optional<tools::HttpResponse> http(
         int port,
         std::string method,

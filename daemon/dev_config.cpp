@@ -2,7 +2,8 @@
 
 namespace outboxd {
 
-const std::string_view kDevConfig = R"(# Written anew by every `outboxd dev`. Copy it, and start with: outboxd dev -c FILE
+const std::string_view kDevConfig =
+    R"(# Written anew by every `outboxd dev`. Copy it, and start with: outboxd dev -c FILE
 version: 1
 database: { embedded: { data_dir: ./.outboxd/postgres } }
 worker: { name: dev, drain_timeout: 5s }

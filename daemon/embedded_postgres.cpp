@@ -63,12 +63,14 @@ std::string tail(const std::string& file) {
 // As root: the owner of an existing cluster, else the user that Debian's package made.
 std::optional<User> server_user(const fs::path& data_dir) {
     if (geteuid() != 0) return std::nullopt;
-    struct stat status {};
+    struct stat status{};
     const bool exists = stat((data_dir / "PG_VERSION").c_str(), &status) == 0;
     auto user = exists && status.st_uid != 0 ? find_user(status.st_uid) : find_user("postgres");
     if (!user) {
         throw EmbeddedPostgresError(
-            "Postgres does not run as root and there is no user postgres; run outboxd as another user");
+            "Postgres does not run as root and there is no user postgres; run outboxd as another "
+            "user"
+        );
     }
     return user;
 }
@@ -77,7 +79,7 @@ std::optional<User> server_user(const fs::path& data_dir) {
 void check_reachable(const fs::path& data_dir, const User& user) {
     for (fs::path parent = data_dir.parent_path(); parent != parent.root_path();
          parent = parent.parent_path()) {
-        struct stat status {};
+        struct stat status{};
         if (stat(parent.c_str(), &status) != 0) continue;
         bool passes = (status.st_mode & S_IXOTH) != 0;
         if (status.st_uid == user.uid) passes = (status.st_mode & S_IXUSR) != 0;
@@ -85,7 +87,9 @@ void check_reachable(const fs::path& data_dir, const User& user) {
             throw EmbeddedPostgresError(fmt::format(
                 "Postgres runs as user {} and cannot enter {}; set database.embedded.data_dir to a "
                 "directory it can reach, or run outboxd as another user",
-                user.name, parent.string()));
+                user.name,
+                parent.string()
+            ));
         }
     }
 }
@@ -101,7 +105,8 @@ fs::path socket_dir_of(const fs::path& data_dir) {
     const auto longest = sizeof(sockaddr_un{}.sun_path) - std::strlen("/.s.PGSQL.65535.lock") - 1;
     if (data_dir.string().size() <= longest) return data_dir;
     return fmt::format(
-        "/tmp/outboxd-{}-{:x}", geteuid(), std::hash<std::string>{}(data_dir.string()));
+        "/tmp/outboxd-{}-{:x}", geteuid(), std::hash<std::string>{}(data_dir.string())
+    );
 }
 
 // A directory of our own (or the server user's) that nobody else can enter.
@@ -109,9 +114,10 @@ void make_private(const fs::path& dir, const std::optional<User>& user) {
     fs::create_directories(dir.parent_path());
     if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
         throw EmbeddedPostgresError(
-            fmt::format("cannot make the directory {}: {}", dir.string(), std::strerror(errno)));
+            fmt::format("cannot make the directory {}: {}", dir.string(), std::strerror(errno))
+        );
     }
-    struct stat status {};
+    struct stat status{};
     const uid_t owner = user ? user->uid : geteuid();
     if (lstat(dir.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
         (status.st_uid != owner && status.st_uid != geteuid())) {
@@ -153,7 +159,8 @@ std::optional<fs::path> find_postgres_bin() {
 std::string embedded_dsn(const std::string& data_dir) {
     const auto socket_dir = socket_dir_of(absolute(data_dir));
     return fmt::format(
-        "host={} port={} user=postgres dbname=postgres", dsn_value(socket_dir.string()), kPort);
+        "host={} port={} user=postgres dbname=postgres", dsn_value(socket_dir.string()), kPort
+    );
 }
 
 std::string dsn_value(const std::string& value) {
@@ -166,13 +173,13 @@ std::string dsn_value(const std::string& value) {
     return out += '\'';
 }
 
-EmbeddedPostgres::EmbeddedPostgres(const std::string& data_dir)
-    : data_dir_(absolute(data_dir)) {
+EmbeddedPostgres::EmbeddedPostgres(const std::string& data_dir) : data_dir_(absolute(data_dir)) {
     const auto bin = find_postgres_bin();
     if (!bin) {
         throw EmbeddedPostgresError(
             "no Postgres server found (pg_config --bindir, /usr/lib/postgresql/*/bin); install one "
-            "(Debian: apt-get install postgresql), or set database.dsn");
+            "(Debian: apt-get install postgresql), or set database.dsn"
+        );
     }
     bin_dir_ = *bin;
     log_file_ = data_dir_.string() + ".log";
@@ -190,15 +197,27 @@ EmbeddedPostgres::EmbeddedPostgres(const std::string& data_dir)
     wait_ready();
 }
 
-EmbeddedPostgres::~EmbeddedPostgres() { stop(); }
+EmbeddedPostgres::~EmbeddedPostgres() {
+    stop();
+}
 
 void EmbeddedPostgres::initialise() {
     const std::string init_log = data_dir_.string() + ".initdb.log";
     // A run of initdb that was cut short leaves a directory that the next one would refuse.
     for (const auto& entry : fs::directory_iterator(data_dir_)) fs::remove_all(entry.path());
     const Exit exit = run_process({
-        .argv = {(bin_dir_ / "initdb").string(), "-D", data_dir_.string(), "-A", "trust", "-U",
-                 "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"},
+        .argv =
+            {(bin_dir_ / "initdb").string(),
+             "-D",
+             data_dir_.string(),
+             "-A",
+             "trust",
+             "-U",
+             "postgres",
+             "-E",
+             "UTF8",
+             "--locale=C.UTF-8",
+             "--no-instructions"},
         .env = {},
         .output = init_log,
         .user = user_,
@@ -224,9 +243,12 @@ void EmbeddedPostgres::wait_for_predecessor() {
         const auto waited = std::chrono::steady_clock::now() - begin;
         if (waited > (state_of(lines) == "stopping" ? 60s : 3s)) {
             throw EmbeddedPostgresError(fmt::format(
-                "{} is in use by the Postgres server with pid {}; stop the daemon it belongs to, or "
+                "{} is in use by the Postgres server with pid {}; stop the daemon it belongs to, "
+                "or "
                 "use another data_dir",
-                data_dir_.string(), lines[0]));
+                data_dir_.string(),
+                lines[0]
+            ));
         }
         pause_for(20ms);
     }
@@ -235,10 +257,20 @@ void EmbeddedPostgres::wait_for_predecessor() {
 void EmbeddedPostgres::launch() {
     server_.reset();
     server_ = std::make_unique<Process>(ProcessOptions{
-        .argv = {(bin_dir_ / "postgres").string(), "-D", data_dir_.string(), "-p",
-                 std::to_string(kPort), "-c", "listen_addresses=", "-c",
-                 "unix_socket_directories=\"" + socket_dir_.string() + "\"", "-c",
-                 "unix_socket_permissions=0700", "-c", "logging_collector=off"},
+        .argv =
+            {(bin_dir_ / "postgres").string(),
+             "-D",
+             data_dir_.string(),
+             "-p",
+             std::to_string(kPort),
+             "-c",
+             "listen_addresses=",
+             "-c",
+             "unix_socket_directories=\"" + socket_dir_.string() + "\"",
+             "-c",
+             "unix_socket_permissions=0700",
+             "-c",
+             "logging_collector=off"},
         .env = {},
         .output = log_file_,
         .user = user_,
@@ -251,7 +283,8 @@ void EmbeddedPostgres::wait_ready() {
     while (std::chrono::steady_clock::now() < end) {
         if (!running()) {
             throw EmbeddedPostgresError(
-                fmt::format("Postgres ended at its start; {}:{}", log_file_, tail(log_file_)));
+                fmt::format("Postgres ended at its start; {}:{}", log_file_, tail(log_file_))
+            );
         }
         const auto lines = postmaster_file(data_dir_);
         if (!lines.empty() && lines[0] == std::to_string(server_->pid()) &&
@@ -263,7 +296,9 @@ void EmbeddedPostgres::wait_ready() {
     throw EmbeddedPostgresError(fmt::format("Postgres is not ready after 60 s; see {}", log_file_));
 }
 
-bool EmbeddedPostgres::running() { return server_ && !server_->poll(); }
+bool EmbeddedPostgres::running() {
+    return server_ && !server_->poll();
+}
 
 void EmbeddedPostgres::stop() {
     if (server_) server_->stop(SIGINT, 30s);

@@ -13,7 +13,7 @@ namespace outboxd {
 
 // What cannot be: no server installed, a directory somebody else uses, …; with the way out.
 class EmbeddedPostgresError : public std::runtime_error {
-  public:
+ public:
     using std::runtime_error::runtime_error;
 };
 
@@ -21,7 +21,7 @@ class EmbeddedPostgresError : public std::runtime_error {
 // reach, nothing on TCP. The server is a child of this process and ends with it, whatever ends it:
 // by stop(), or by the kernel's death signal when this process is killed. Used on the main thread.
 class EmbeddedPostgres {
-  public:
+ public:
     // Makes the cluster when the directory holds none, starts the server and waits until it takes
     // connections.
     explicit EmbeddedPostgres(const std::string& data_dir);
@@ -38,7 +38,7 @@ class EmbeddedPostgres {
     // Fast shutdown: running transactions are rolled back.
     void stop();
 
-  private:
+ private:
     void initialise();
     void wait_for_predecessor();
     void wait_ready();

@@ -54,8 +54,14 @@ Generation::Generation(
       tools_(std::move(tools)),
       store_(surroundings.dsn, worker, &surroundings.observer),
       engine_(
-          executor_, store_, *tools_, surroundings.observer, surroundings.log,
-          surroundings.failpoints, settings_of(config, worker)),
+          executor_,
+          store_,
+          *tools_,
+          surroundings.observer,
+          surroundings.log,
+          surroundings.failpoints,
+          settings_of(config, worker)
+      ),
       sampled_(executor_) {
     if (!config.worker.wakeup) return;
     outbox::pg::ListenerOptions options{
@@ -64,7 +70,8 @@ Generation::Generation(
         .idle_poll = config.worker.poll_idle,
     };
     listener_ = std::make_unique<outbox::pg::Listener>(
-        std::move(options), executor_, [this](const std::string&) { engine_.wake(); });
+        std::move(options), executor_, [this](const std::string&) { engine_.wake(); }
+    );
     engine_.on_polled([this](const std::string& tool, bool found) {
         listener_->polled(tool, found);
     });

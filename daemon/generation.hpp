@@ -33,7 +33,7 @@ struct Surroundings {
 // beside the old, which leases nothing more and ends when its last attempt has; so attempts in
 // flight keep the configuration they began with. Each is a worker of its own to the database.
 class Generation {
-  public:
+ public:
     Generation(
         const config::Config& config,
         std::unique_ptr<outbox::Toolset> tools,
@@ -52,7 +52,7 @@ class Generation {
     // The sampled gauges; run() does not return before the answer is there.
     asio::awaitable<std::vector<outbox::ToolSample>> sample();
 
-  private:
+ private:
     Generation(
         const config::Config& config,
         std::unique_ptr<outbox::Toolset> tools,

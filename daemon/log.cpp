@@ -14,10 +14,14 @@ namespace {
 
 std::string_view level_name(outbox::LogLevel level) {
     switch (level) {
-        case outbox::LogLevel::debug: return "debug";
-        case outbox::LogLevel::info: return "info";
-        case outbox::LogLevel::warn: return "warn";
-        case outbox::LogLevel::error: return "error";
+        case outbox::LogLevel::debug:
+            return "debug";
+        case outbox::LogLevel::info:
+            return "info";
+        case outbox::LogLevel::warn:
+            return "warn";
+        case outbox::LogLevel::error:
+            return "error";
     }
     return "error";
 }
@@ -25,10 +29,14 @@ std::string_view level_name(outbox::LogLevel level) {
 // syslog's priorities, as sd-daemon(3) reads them at the start of a line.
 std::string_view journal_prefix(outbox::LogLevel level) {
     switch (level) {
-        case outbox::LogLevel::debug: return "<7>";
-        case outbox::LogLevel::info: return "<6>";
-        case outbox::LogLevel::warn: return "<4>";
-        case outbox::LogLevel::error: return "<3>";
+        case outbox::LogLevel::debug:
+            return "<7>";
+        case outbox::LogLevel::info:
+            return "<6>";
+        case outbox::LogLevel::warn:
+            return "<4>";
+        case outbox::LogLevel::error:
+            return "<3>";
     }
     return "<3>";
 }
@@ -55,7 +63,7 @@ std::string text_value(std::string_view value) {
 // True when the descriptor is the stream that journald gave to this service.
 bool is_journal(int descriptor) {
     const char* stream = std::getenv("JOURNAL_STREAM");
-    struct stat status {};
+    struct stat status{};
     if (stream == nullptr || fstat(descriptor, &status) != 0) return false;
     return fmt::format("{}:{}", status.st_dev, status.st_ino) == stream;
 }
@@ -63,7 +71,8 @@ bool is_journal(int descriptor) {
 }  // namespace
 
 std::string format_line(
-    LogFormat format, const LogLine& line, std::initializer_list<outbox::LogField> fields) {
+    LogFormat format, const LogLine& line, std::initializer_list<outbox::LogField> fields
+) {
     const std::string_view level = level_name(line.level);
     if (format == LogFormat::text) {
         std::string out = fmt::format("{} {:5} {}", utc(line.time), level, printable(line.message));
@@ -73,7 +82,11 @@ std::string format_line(
         return out;
     }
     std::string out = fmt::format(
-        R"({{"time":"{}","level":"{}","message":{})", utc(line.time), level, json_quoted(line.message));
+        R"({{"time":"{}","level":"{}","message":{})",
+        utc(line.time),
+        level,
+        json_quoted(line.message)
+    );
     for (const auto& field : fields) {
         out += fmt::format(",{}:{}", json_quoted(field.key), json_quoted(field.value));
     }
@@ -92,9 +105,7 @@ StderrLog::StderrLog(LogFormat format, outbox::LogLevel level, int descriptor)
     : format_(format), level_(level), descriptor_(descriptor), journal_(is_journal(descriptor)) {}
 
 void StderrLog::write(
-    outbox::LogLevel level,
-    std::string_view message,
-    std::initializer_list<outbox::LogField> fields
+    outbox::LogLevel level, std::string_view message, std::initializer_list<outbox::LogField> fields
 ) {
     if (level < level_.load()) return;
     std::string text;

@@ -21,14 +21,15 @@ struct LogLine {
 // One line without its end. Whatever a value holds, it can neither start a new line nor leave its
 // quotes nor reach the terminal as a control sequence.
 [[nodiscard]] std::string format_line(
-    LogFormat format, const LogLine& line, std::initializer_list<outbox::LogField> fields);
+    LogFormat format, const LogLine& line, std::initializer_list<outbox::LogField> fields
+);
 
 [[nodiscard]] std::optional<outbox::LogLevel> parse_log_level(std::string_view text);
 
 // Structured lines to a file descriptor (stderr). Each line is one write(2), so lines of several
 // threads never mix. Under journald lines carry the <N> prefix that gives them their priority.
 class StderrLog : public outbox::Log {
-  public:
+ public:
     StderrLog(LogFormat format, outbox::LogLevel level, int descriptor = 2);
 
     void write(
@@ -39,7 +40,7 @@ class StderrLog : public outbox::Log {
 
     void set_level(outbox::LogLevel level) { level_.store(level); }
 
-  private:
+ private:
     const LogFormat format_;
     std::atomic<outbox::LogLevel> level_;
     const int descriptor_;

@@ -33,9 +33,16 @@ User user_of(const passwd& entry) {
 // What a child must not inherit: it would speak to systemd in our name.
 bool belongs_to_us_alone(std::string_view variable) {
     static constexpr std::array<std::string_view, 6> names = {
-        "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "JOURNAL_STREAM"};
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        "LISTEN_PID",
+        "LISTEN_FDS",
+        "JOURNAL_STREAM"
+    };
     for (const auto name : names) {
-        if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) return true;
+        if (variable.starts_with(name) && variable.substr(name.size()).starts_with('='))
+            return true;
     }
     return false;
 }
@@ -85,7 +92,8 @@ struct Prepared {
                 const int error = errno;
                 close(input);
                 throw std::runtime_error(
-                    fmt::format("cannot write {}: {}", *options.output, std::strerror(error)));
+                    fmt::format("cannot write {}: {}", *options.output, std::strerror(error))
+                );
             }
         }
         if (pipe2(report, O_CLOEXEC) != 0) throw std::runtime_error("no pipe: too many open files");
@@ -123,7 +131,8 @@ struct Prepared {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
-    for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(number, SIG_DFL);
+    for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+        std::signal(number, SIG_DFL);
     execve(prepared.argv[0], prepared.argv.data(), prepared.environment.data());
     give_up();
     _exit(127);
@@ -157,7 +166,8 @@ Process::Process(const ProcessOptions& options) {
     if (read(prepared.report[0], &error, sizeof error) == sizeof error) {
         wait();
         throw std::runtime_error(
-            fmt::format("cannot start {}: {}", options.argv.front(), std::strerror(error)));
+            fmt::format("cannot start {}: {}", options.argv.front(), std::strerror(error))
+        );
     }
 }
 
@@ -205,6 +215,8 @@ Exit Process::stop(int number, std::chrono::milliseconds limit) {
     return wait();
 }
 
-Exit run_process(const ProcessOptions& options) { return Process(options).wait(); }
+Exit run_process(const ProcessOptions& options) {
+    return Process(options).wait();
+}
 
 }  // namespace outboxd

@@ -23,7 +23,7 @@ struct User {
 [[nodiscard]] std::optional<User> find_user(uid_t uid);
 
 struct ProcessOptions {
-    std::vector<std::string> argv;  // argv[0] is a path
+    std::vector<std::string> argv;                         // argv[0] is a path
     std::vector<std::pair<std::string, std::string>> env;  // on top of this process's own
     std::optional<std::string> output;  // stdout and stderr are appended to this file
     std::optional<User> user;           // needs root
@@ -40,7 +40,7 @@ struct Exit {
 // on a thread that lives as long as the child may (the main thread): the kernel's death signal
 // hangs on that thread. The destructor kills what still runs.
 class Process {
-  public:
+ public:
     // Throws std::runtime_error when it cannot be started at all.
     explicit Process(const ProcessOptions& options);
     Process(Process&& other) noexcept : pid_(std::exchange(other.pid_, -1)), exit_(other.exit_) {}
@@ -56,7 +56,7 @@ class Process {
     // Sends the signal, waits, and kills when the time is up.
     Exit stop(int number, std::chrono::milliseconds limit);
 
-  private:
+ private:
     pid_t pid_ = -1;
     std::optional<Exit> exit_;
 };

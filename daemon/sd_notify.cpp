@@ -9,11 +9,15 @@
 namespace outboxd::sd {
 namespace {
 
-void notify(const std::string& state) { sd_notify(0, state.c_str()); }
+void notify(const std::string& state) {
+    sd_notify(0, state.c_str());
+}
 
 }  // namespace
 
-void ready(std::string_view status) { notify(fmt::format("READY=1\nSTATUS={}", status)); }
+void ready(std::string_view status) {
+    notify(fmt::format("READY=1\nSTATUS={}", status));
+}
 
 void reloading() {
     // Type=notify-reload wants the time, to tell this reload from an earlier one.
@@ -23,9 +27,13 @@ void reloading() {
     notify(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", microseconds));
 }
 
-void stopping(std::string_view status) { notify(fmt::format("STOPPING=1\nSTATUS={}", status)); }
+void stopping(std::string_view status) {
+    notify(fmt::format("STOPPING=1\nSTATUS={}", status));
+}
 
-void watchdog() { notify("WATCHDOG=1"); }
+void watchdog() {
+    notify("WATCHDOG=1");
+}
 
 std::optional<std::chrono::microseconds> watchdog_interval() {
     std::uint64_t microseconds = 0;

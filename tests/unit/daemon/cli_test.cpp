@@ -28,10 +28,12 @@ Run outboxd_cli(std::vector<std::string> arguments) {
 }
 
 class ConfigFile {
-  public:
+ public:
     explicit ConfigFile(const std::string& text)
-        : path_(std::filesystem::temp_directory_path() /
-                ("outboxd-cli-" + std::to_string(getpid()) + ".yaml")) {
+        : path_(
+              std::filesystem::temp_directory_path() /
+              ("outboxd-cli-" + std::to_string(getpid()) + ".yaml")
+          ) {
         std::ofstream(path_) << text;
     }
     ~ConfigFile() { std::filesystem::remove(path_); }
@@ -39,7 +41,7 @@ class ConfigFile {
     ConfigFile& operator=(const ConfigFile&) = delete;
     [[nodiscard]] std::string path() const { return path_; }
 
-  private:
+ private:
     std::filesystem::path path_;
 };
 
@@ -69,8 +71,18 @@ tools:
 TEST_CASE("help and version are answers, not errors") {
     const Run help = outboxd_cli({"--help"});
     CHECK(help.code == 0);
-    for (const char* command : {"run", "dev", "demo", "migrate", "check-config", "print-config", "key",
-                                "enqueue", "get", "events", "list"}) {
+    for (const char* command :
+         {"run",
+          "dev",
+          "demo",
+          "migrate",
+          "check-config",
+          "print-config",
+          "key",
+          "enqueue",
+          "get",
+          "events",
+          "list"}) {
         CAPTURE(command);
         CHECK_THAT(help.out, ContainsSubstring(command));
         const Run of_command = outboxd_cli({command, "--help"});
@@ -122,8 +134,14 @@ TEST_CASE("an unreachable database exits 4") {
 
 TEST_CASE("key prints the pure operation key without any database") {
     const std::vector<std::string> arguments = {
-        "key", "--tool", "draft_quote", "--run-id", "r1", "--arguments",
-        R"({ "quantity" : 200.0, "sku":"  SKU-4411\n", "accountName":"Henderson Industrial" })"};
+        "key",
+        "--tool",
+        "draft_quote",
+        "--run-id",
+        "r1",
+        "--arguments",
+        R"({ "quantity" : 200.0, "sku":"  SKU-4411\n", "accountName":"Henderson Industrial" })"
+    };
     Run run = outboxd_cli(arguments);
     CHECK(run.code == 0);
     CHECK(run.out == "71c60a96638b2aca6990eaae7b2417501460a449fd2d2ee5e201101d5f4c0541\n");

@@ -30,14 +30,18 @@ std::string read_all(int descriptor) {
 }  // namespace
 
 TEST_CASE("a JSON line has time, level, message and the fields in order") {
-    CHECK(line(LogFormat::json, "went \"wrong\"", "a\nb") ==
-          R"({"time":"2023-11-14T22:13:20.042Z","level":"warn","message":"went \"wrong\"","key":"a\nb"})");
+    CHECK(
+        line(LogFormat::json, "went \"wrong\"", "a\nb") ==
+        R"({"time":"2023-11-14T22:13:20.042Z","level":"warn","message":"went \"wrong\"","key":"a\nb"})"
+    );
 }
 
 TEST_CASE("a text line quotes what is no single word") {
     CHECK(line(LogFormat::text, "m", "word") == "2023-11-14T22:13:20.042Z warn  m key=word");
-    CHECK(line(LogFormat::text, "m", "two words") ==
-          "2023-11-14T22:13:20.042Z warn  m key=\"two words\"");
+    CHECK(
+        line(LogFormat::text, "m", "two words") ==
+        "2023-11-14T22:13:20.042Z warn  m key=\"two words\""
+    );
     CHECK(line(LogFormat::text, "m", "").ends_with("key=\"\""));
     CHECK(line(LogFormat::text, "m", "say \"x\"").ends_with("key=\"say \\\"x\\\"\""));
 }
@@ -72,7 +76,8 @@ TEST_CASE("lines below the level are dropped, and lines of two threads never mix
     close(pipe_ends[0]);
     CHECK(text.find("unheard") == std::string::npos);
     std::size_t lines = 0;
-    for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
+         at = end + 1) {
         const std::string one = text.substr(at, end - at);
         CHECK(one.starts_with("{\"time\""));
         CHECK(one.ends_with("}"));

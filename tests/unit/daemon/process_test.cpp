@@ -16,11 +16,13 @@ using namespace std::chrono_literals;
 namespace {
 
 Process shell(const std::string& script, std::optional<std::string> output = std::nullopt) {
-    return Process({.argv = {"/bin/sh", "-c", script},
-                    .env = {{"GIVEN", "a b"}},
-                    .output = std::move(output),
-                    .user = std::nullopt,
-                    .death_signal = SIGKILL});
+    return Process(
+        {.argv = {"/bin/sh", "-c", script},
+         .env = {{"GIVEN", "a b"}},
+         .output = std::move(output),
+         .user = std::nullopt,
+         .death_signal = SIGKILL}
+    );
 }
 
 std::string content(const std::string& file) {
@@ -39,12 +41,15 @@ TEST_CASE("a process tells how it ended") {
 
 TEST_CASE("a program that is not there is an exception, not an exit code") {
     CHECK_THROWS_WITH(
-        run_process({.argv = {"/nonexistent/program"},
-                     .env = {},
-                     .output = std::nullopt,
-                     .user = std::nullopt,
-                     .death_signal = SIGTERM}),
-        ContainsSubstring("/nonexistent/program"));
+        run_process(
+            {.argv = {"/nonexistent/program"},
+             .env = {},
+             .output = std::nullopt,
+             .user = std::nullopt,
+             .death_signal = SIGTERM}
+        ),
+        ContainsSubstring("/nonexistent/program")
+    );
 }
 
 TEST_CASE("stop kills what does not listen") {

@@ -12,10 +12,15 @@ TEST_CASE("a JSON string escapes what JSON and terminals must not see") {
 }
 
 TEST_CASE("broken UTF-8 becomes the replacement character, byte by byte") {
-    CHECK(json_quoted("a\xff" "b") == "\"a\xef\xbf\xbd" "b\"");
-    CHECK(json_quoted("\xc0\xaf") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");          // overlong
+    CHECK(
+        json_quoted("a\xff"
+                    "b") ==
+        "\"a\xef\xbf\xbd"
+        "b\""
+    );
+    CHECK(json_quoted("\xc0\xaf") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");                  // overlong
     CHECK(json_quoted("\xed\xa0\x80") == "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");  // surrogate
-    CHECK(json_quoted("\xe6\x9d") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");          // cut off
+    CHECK(json_quoted("\xe6\x9d") == "\"\xef\xbf\xbd\xef\xbf\xbd\"");                  // cut off
     CHECK(json_quoted("\xf4\x90\x80\x80").find("\xf4") == std::string::npos);  // past U+10FFFF
 }
 
