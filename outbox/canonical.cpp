@@ -34,8 +34,8 @@ std::string ecmascript_notation(const Decimal& decimal) {
 bool is_shortest_double(const Decimal& decimal) {
     constexpr std::size_t kMaxShortest = 17;
     if (decimal.digits.size() > kMaxShortest) return false;
-    const auto text = (decimal.negative ? "-0." : "0.") + decimal.digits + "e" +
-                      std::to_string(decimal.exponent);
+    const auto text =
+        (decimal.negative ? "-0." : "0.") + decimal.digits + "e" + std::to_string(decimal.exponent);
     double value = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
     if (parsed.ec != std::errc{} || !std::isfinite(value) || value == 0) return false;
@@ -83,7 +83,7 @@ bool utf16_less(const Json::Member* a, const Json::Member* b) {
 }
 
 class Writer {
-  public:
+ public:
     explicit Writer(bool trim_strings) : trim_(trim_strings) {}
 
     void write(const Json& value) {
@@ -111,7 +111,7 @@ class Writer {
         return std::move(out_);
     }
 
-  private:
+ private:
     void write_object(const Json::Object& object) {
         std::vector<const Json::Member*> members;
         members.reserve(object.size());
@@ -146,7 +146,8 @@ Canonical canonical_number(std::string_view number) {
     if (decimal.huge || exponent > kMaxExponent || exponent < -kMaxExponent) {
         return refuse("a number has an exponent beyond ±400: send it as a string");
     }
-    auto text = is_shortest_double(decimal) ? ecmascript_notation(decimal) : plain_notation(decimal);
+    auto text =
+        is_shortest_double(decimal) ? ecmascript_notation(decimal) : plain_notation(decimal);
     return {.text = std::move(text), .error = std::nullopt};
 }
 

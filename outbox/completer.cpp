@@ -88,7 +88,8 @@ Completer::Batch Completer::next_batch() {
     const auto due = std::find_if(waiting_.begin(), waiting_.end(), [&](const Entry* entry) {
         return entry->not_before <= now;
     });
-    if (due != waiting_.end() && (queue_.empty() || (*due)->not_before + std::chrono::seconds(1) < now)) {
+    if (due != waiting_.end() &&
+        (queue_.empty() || (*due)->not_before + std::chrono::seconds(1) < now)) {
         Batch alone{*due};
         waiting_.erase(due);
         return alone;

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 // One probe's verdict; the rows "unknown → …" of the table in contract/states.md.
 class ProbeEnd {
-  public:
+ public:
     ProbeEnd(const ClaimedProbe& claim, const ToolPolicy& policy, DbTime now, double random)
         : claim_(claim), policy_(policy), rules_(policy.reconcile), now_(now), random_(random) {
         next_.writer = Transition::Writer::probe;
@@ -38,9 +38,11 @@ class ProbeEnd {
         detail_.set("verdict", "absent");
         // 0: no attempt is recorded (timeline change), so the request is the present one.
         if (claim_.request_hash != 0 && claim_.request_hash != policy_.request_hash) {
-            return inconclusive({"request_changed",
-                                 "The tool's configuration changed since the attempt: what is "
-                                 "looked for now may not be what was sent."});
+            return inconclusive(
+                {"request_changed",
+                 "The tool's configuration changed since the attempt: what is "
+                 "looked for now may not be what was sent."}
+            );
         }
         const auto counts_from = claim_.deadline_at + rules_.settle;
         if (claim_.probe_started_at < counts_from) {
@@ -83,7 +85,7 @@ class ProbeEnd {
         return ask_again_or_give_up();
     }
 
-  private:
+ private:
     void tell(EventKind kind) { next_.events.push_back({kind, detail_}); }
 
     void explain(Error error) {
@@ -149,7 +151,8 @@ class ProbeEnd {
 
     Transition failed(std::string code, const std::string& why) {
         next_.to = Status::failed;
-        explain({std::move(code), "It did not happen (the other side was asked), and " + why + "."});
+        explain({std::move(code), "It did not happen (the other side was asked), and " + why + "."}
+        );
         tell(EventKind::probe);
         return std::move(next_);
     }

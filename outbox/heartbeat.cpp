@@ -44,7 +44,9 @@ asio::awaitable<bool> Heartbeat::beat() {
     } catch (const std::exception& error) {
         since_.reset();
         count_error(observer_, error);
-        log_.warn("the database did not take the heartbeat, trying again", {{"error", error.what()}});
+        log_.warn(
+            "the database did not take the heartbeat, trying again", {{"error", error.what()}}
+        );
     }
     observer_.database_up(written);
     co_return written;

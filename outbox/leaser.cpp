@@ -35,7 +35,12 @@ Leaser::Leaser(
       random_(random),
       settings_(std::move(settings)),
       bell_(std::move(executor)),
-      slots_(settings_.concurrency, [this] { if (hungry()) bell_.ring(); }),
+      slots_(
+          settings_.concurrency,
+          [this] {
+              if (hungry()) bell_.ring();
+          }
+      ),
       last_work_(BootClock::now()) {
     for (const auto& [name, entry] : tools.all()) {
         const int own = entry.policy.concurrency;
@@ -79,7 +84,9 @@ void Leaser::wake() {
     bell_.ring();
 }
 
-std::chrono::nanoseconds Leaser::idle_for() const { return BootClock::now() - last_work_; }
+std::chrono::nanoseconds Leaser::idle_for() const {
+    return BootClock::now() - last_work_;
+}
 
 // Every lane may ask for a little; what is left goes to those that had more rows than slots.
 LeaseRequest Leaser::request() {
@@ -113,7 +120,9 @@ LeaseRequest Leaser::request() {
             lane->swept = now;
         }
         const auto& policy = lane->entry->policy;
-        request.lanes.push_back({policy.name, limit, policy.timeout, policy.request_hash, lane->mark});
+        request.lanes.push_back(
+            {policy.name, limit, policy.timeout, policy.request_hash, lane->mark}
+        );
     }
     return request;
 }
@@ -154,7 +163,9 @@ asio::awaitable<void> Leaser::release_lost() {
         const int released = co_await std::move(releasing);
         lost_ = false;
         if (released > 0) {
-            log_.info("gave back leases whose answer was lost", {{"rows", std::to_string(released)}});
+            log_.info(
+                "gave back leases whose answer was lost", {{"rows", std::to_string(released)}}
+            );
         }
     } catch (const std::exception& error) {
         count_error(observer_, error);

@@ -49,7 +49,9 @@ asio::awaitable<void> Reconciler::run() {
         } catch (const std::exception& error) {
             pause = backoff_.next();
             count_error(observer_, error);
-            log_.warn("could not claim what is due for a probe, trying again", {{"error", error.what()}});
+            log_.warn(
+                "could not claim what is due for a probe, trying again", {{"error", error.what()}}
+            );
         }
         co_await alarm_.wait(pause);
     }
@@ -75,7 +77,8 @@ std::vector<ReconcileLane> Reconciler::lanes() const {
     for (const auto& [name, entry] : tools_.all()) {
         if (entry.policy.effect == Effect::read) continue;
         const auto running = running_.find(name);
-        const int own = settings_.tool_concurrency - (running == running_.end() ? 0 : running->second);
+        const int own =
+            settings_.tool_concurrency - (running == running_.end() ? 0 : running->second);
         const int limit = std::min({own, share, free});
         if (limit <= 0) continue;
         free -= limit;
