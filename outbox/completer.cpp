@@ -123,7 +123,8 @@ asio::awaitable<void> Completer::write_batch(Batch batch) {
         const auto failed = co_await std::move(writing);
         if (!failed) {
             backoff_.reset();
-        } else if (*failed == StoreError::Kind::unavailable || *failed == StoreError::Kind::in_doubt) {
+        } else if (*failed == StoreError::Kind::unavailable ||
+                   *failed == StoreError::Kind::in_doubt) {
             // The database is away: nothing else could be written either.
             parts.push_back(std::move(part));
             co_await retry_.wait(backoff_.next());
