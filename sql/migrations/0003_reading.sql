@@ -178,13 +178,14 @@ COMMENT ON COLUMN outbox.attention.since IS 'Unknown since, or finished at';
 COMMENT ON COLUMN outbox.attention.run_id IS 'The planner''s run';
 COMMENT ON COLUMN outbox.attention.created_at IS 'Start of the planner''s transaction';
 
+-- From version 18 on SQL functions keep their plans: one made on empty tables must not scan later.
 CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE (
     operation_id text, status text, replayed boolean, result jsonb, error jsonb, message text,
     created_at timestamptz, compensated_by text, result_expired boolean, tool text, run_id text,
     attempts integer, attempt_epoch integer, started_at timestamptz, finished_at timestamptz,
     compensates text, attention text)
     LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
     SELECT v.operation_id, v.status, v.replayed, v.result, v.error, v.message, v.created_at,
            v.compensated_by, v.result_expired, v.tool, v.run_id, v.attempts, v.attempt_epoch,
            v.started_at, v.finished_at, v.compensates, v.attention
