@@ -83,14 +83,6 @@ story('busy (429): waits as told, and the attempt is given back', async (w) => {
   assert.ok(posts[1].at - posts[0].at >= 950, 'Retry-After: 1');
 });
 
-story('invalid arguments never leave the house', async (w) => {
-  await w.start();
-  await w.db.query(`INSERT INTO outbox.operation (operation_id, tool, arguments) VALUES ('bad', 'create_ticket', '{"title": 7}')`);
-  const row = await w.settled('bad');
-  assert.deepEqual([row.status, row.error.code], ['failed', 'invalid_arguments']);
-  assert.equal((await w.desk.posts('bad')).length, 0);
-});
-
 story('a transaction that rolls back leaves nothing; a cancelled one is not run', async (w) => {
   await w.start();
   const client = await w.db.connect();

@@ -29,7 +29,7 @@ story('the README\'s tool loads and its inserts work', async (w) => {
   const js = await run(process.execPath, [w.write('first.mjs', node)], { env });
   assert.equal(js.code, 0, js.text);
   // The same call in the same run: whichever language says it, it is one operation.
-  const py = await run('python3', [w.write('first.py', `${python.replace('dbname=planner', `dbname=${database}`)}print(*row[1:3])\n`)], { env });
+  const py = await run('/usr/bin/python3', [w.write('first.py', `${python.replace('dbname=planner', `dbname=${database}`)}print(*row[1:3])\n`)], { env });
   assert.equal(py.code, 0, py.text);
   assert.equal(py.out.trim(), 'pending True');
 
