@@ -185,7 +185,7 @@ CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE (
     attempts integer, attempt_epoch integer, started_at timestamptz, finished_at timestamptz,
     compensates text, attention text)
     LANGUAGE sql STABLE SECURITY DEFINER
-    SET search_path = pg_catalog, outbox, pg_temp SET enable_seqscan = off AS $$
+    SET search_path = pg_catalog, outbox, pg_temp SET plan_cache_mode = force_custom_plan AS $$
     SELECT v.operation_id, v.status, v.replayed, v.result, v.error, v.message, v.created_at,
            v.compensated_by, v.result_expired, v.tool, v.run_id, v.attempts, v.attempt_epoch,
            v.started_at, v.finished_at, v.compensates, v.attention

@@ -512,7 +512,7 @@ COMMENT ON FUNCTION outbox.file_work() IS 'Files the queue row in the planner''s
 CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE(operation_id text, status text, replayed boolean, result jsonb, error jsonb, message text, created_at timestamp with time zone, compensated_by text, result_expired boolean, tool text, run_id text, attempts integer, attempt_epoch integer, started_at timestamp with time zone, finished_at timestamp with time zone, compensates text, attention text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
-    SET enable_seqscan TO 'off'
+    SET plan_cache_mode TO 'force_custom_plan'
     AS $_$
     SELECT v.operation_id, v.status, v.replayed, v.result, v.error, v.message, v.created_at,
            v.compensated_by, v.result_expired, v.tool, v.run_id, v.attempts, v.attempt_epoch,
