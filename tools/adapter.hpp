@@ -12,36 +12,38 @@ namespace asio = boost::asio;
 
 // Performs the effect: the execute: of a tool.
 class Action {
-  public:
+ public:
     virtual ~Action() = default;
     virtual asio::awaitable<outbox::Outcome> perform(
-        outbox::ToolCall call, outbox::Deadline deadline) = 0;
+        outbox::ToolCall call, outbox::Deadline deadline
+    ) = 0;
 };
 
 // Asks whether it happened: the reconcile: of a tool.
 class Probe {
-  public:
+ public:
     virtual ~Probe() = default;
     virtual asio::awaitable<outbox::Verdict> ask(
-        outbox::ToolCall call, outbox::Deadline deadline) = 0;
+        outbox::ToolCall call, outbox::Deadline deadline
+    ) = 0;
 };
 
 // Any action with any probe: an HTTP effect may be looked for by a command.
 class AdapterTool final : public outbox::Tool {
-  public:
+ public:
     AdapterTool(std::unique_ptr<Action> action, std::unique_ptr<Probe> probe)
         : action_(std::move(action)), probe_(std::move(probe)) {}
 
-    asio::awaitable<outbox::Outcome> execute(
-        outbox::ToolCall call, outbox::Deadline deadline) override {
+    asio::awaitable<outbox::Outcome> execute(outbox::ToolCall call, outbox::Deadline deadline)
+        override {
         return action_->perform(std::move(call), deadline);
     }
-    asio::awaitable<outbox::Verdict> probe(
-        outbox::ToolCall call, outbox::Deadline deadline) override {
+    asio::awaitable<outbox::Verdict> probe(outbox::ToolCall call, outbox::Deadline deadline)
+        override {
         return probe_->ask(std::move(call), deadline);
     }
 
-  private:
+ private:
     std::unique_ptr<Action> action_;
     std::unique_ptr<Probe> probe_;
 };

@@ -71,7 +71,8 @@ void set_attributes(posix_spawnattr_t& attributes) {
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+    );
 }
 
 }  // namespace
@@ -103,7 +104,8 @@ Spawned spawn(const ProcessSpec& spec) {
     const auto argv = pointers(spec.argv);
     const auto environment = pointers(spec.environment);
     child.error = ::posix_spawnp(
-        &child.pid, argv[0], &actions.value, &attributes.value, argv.data(), environment.data());
+        &child.pid, argv[0], &actions.value, &attributes.value, argv.data(), environment.data()
+    );
     if (child.error != 0) return child;
     child.handle = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
     return child;

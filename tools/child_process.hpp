@@ -10,7 +10,7 @@ namespace tools {
 
 // A file descriptor with an owner.
 class Descriptor {
-  public:
+ public:
     Descriptor() = default;
     explicit Descriptor(int fd) : fd_(fd) {}
     ~Descriptor() { reset(); }
@@ -26,7 +26,7 @@ class Descriptor {
     [[nodiscard]] int release() { return std::exchange(fd_, -1); }
     void reset();
 
-  private:
+ private:
     int fd_ = -1;
 };
 

@@ -21,13 +21,15 @@ bool is_variable_name(std::string_view name) {
 
 // The text behind `sh -c` is a program: a template in it would be run, not passed.
 bool is_shell_script(const config::Command& command, std::size_t item) {
-    constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "dash", "zsh", "ksh", "busybox"};
+    constexpr std::array<std::string_view, 6> kShells = {
+        "sh", "bash", "dash", "zsh", "ksh", "busybox"
+    };
     if (item == 0) return false;
     const std::string_view program = command.argv[0].value;
     const auto name = program.substr(program.rfind('/') + 1);
     const auto& before = command.argv[item - 1].value;
-    return std::find(kShells.begin(), kShells.end(), name) != kShells.end() &&
-           before.size() >= 2 && before[0] == '-' && before[1] != '-' && before.back() == 'c';
+    return std::find(kShells.begin(), kShells.end(), name) != kShells.end() && before.size() >= 2 &&
+           before[0] == '-' && before[1] != '-' && before.back() == 'c';
 }
 
 const char* search_path() {
@@ -35,7 +37,9 @@ const char* search_path() {
     return path == nullptr || *path == '\0' ? "/usr/local/bin:/usr/bin:/bin" : path;
 }
 
-bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+bool has_nul(const std::string& text) {
+    return text.find('\0') != std::string::npos;
+}
 
 }  // namespace
 
@@ -55,7 +59,8 @@ void CommandTemplate::compile_argv(const config::Command& command, CompileContex
     auto& diagnostics = context.diagnostics;
     if (command.argv.empty() || command.argv[0].value.empty()) {
         diagnostics.error(
-            command.mark, "argv must name a program", "for instance argv: [/usr/bin/notify, --once]");
+            command.mark, "argv must name a program", "for instance argv: [/usr/bin/notify, --once]"
+        );
         return;
     }
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
@@ -65,14 +70,18 @@ void CommandTemplate::compile_argv(const config::Command& command, CompileContex
         if (i == 0) {
             program_ = item.value;
             if (compiled.has_expressions()) {
-                diagnostics.error(item.mark, "the program is fixed by the file; a template cannot name it");
+                diagnostics.error(
+                    item.mark, "the program is fixed by the file; a template cannot name it"
+                );
             }
             continue;
         }
         if (compiled.has_expressions() && is_shell_script(command, i)) {
             diagnostics.warning(
-                item.mark, "a template inside a shell script is run by the shell",
-                "pass it as an argument of its own and use \"$1\" in the script");
+                item.mark,
+                "a template inside a shell script is run by the shell",
+                "pass it as an argument of its own and use \"$1\" in the script"
+            );
         }
         arguments_.push_back(std::move(compiled));
     }
@@ -85,8 +94,10 @@ void CommandTemplate::compile_environment(const config::Command& command, Compil
         }
         if (name.value.rfind(kOwnPrefix, 0) == 0) {
             context.diagnostics.error(
-                name.mark, name.value + ": the names OUTBOX_… are set by outboxd itself",
-                "OUTBOX_OPERATION_ID, OUTBOX_KEY and OUTBOX_ATTEMPT are always there");
+                name.mark,
+                name.value + ": the names OUTBOX_… are set by outboxd itself",
+                "OUTBOX_OPERATION_ID, OUTBOX_KEY and OUTBOX_ATTEMPT are always there"
+            );
         }
         environment_.emplace_back(name.value, Template::compile(value, context));
     }
@@ -104,7 +115,8 @@ Rendered<ProcessSpec> CommandTemplate::render(const Scope& scope) const {
         if (has_nul(item)) return invalid_argument("an argument of the command would hold a NUL");
         if (!allow_dash_ && argument.starts_with_expression() && !item.empty() && item[0] == '-') {
             return invalid_argument(
-                "an argument of the command would start with \"-\", as an option does");
+                "an argument of the command would start with \"-\", as an option does"
+            );
         }
         spec.argv.push_back(std::move(item));
     }
@@ -113,7 +125,8 @@ Rendered<ProcessSpec> CommandTemplate::render(const Scope& scope) const {
         auto text = value.render_text(scope);
         if (!text.ok()) return text.error();
         if (!text.value()) continue;
-        if (has_nul(*text.value())) return invalid_argument("the variable " + name + " would hold a NUL");
+        if (has_nul(*text.value()))
+            return invalid_argument("the variable " + name + " would hold a NUL");
         own_path = own_path || name == "PATH";
         spec.environment.push_back(name + "=" + *text.value());
     }

@@ -13,7 +13,7 @@ namespace tools {
 
 // A command of the configuration, compiled: a list of arguments for execve, never a shell's text.
 class CommandTemplate {
-  public:
+ public:
     // Mistakes are reported.
     static CommandTemplate compile(const config::Command& command, CompileContext& context);
 
@@ -21,7 +21,7 @@ class CommandTemplate {
     [[nodiscard]] Rendered<ProcessSpec> render(const Scope& scope) const;
     [[nodiscard]] const std::string& program() const { return program_; }
 
-  private:
+ private:
     void compile_argv(const config::Command& command, CompileContext& context);
     void compile_environment(const config::Command& command, CompileContext& context);
 

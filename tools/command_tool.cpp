@@ -49,35 +49,45 @@ Answer to_answer(ProcessEnd end, bool stdout_text) {
 
 Error not_started(const std::string& program, int error) {
     if (error == ETIME) {
-        return {.code = "not_sent_deadline", .message = "the deadline passed before the command started"};
+        return {
+            .code = "not_sent_deadline", .message = "the deadline passed before the command started"
+        };
     }
     return {
         .code = "not_sent_start",
-        .message = program + " could not be started: " + std::strerror(error)};
+        .message = program + " could not be started: " + std::strerror(error)
+    };
 }
 
 // An end without an exit code.
 Error no_exit_code(const ProcessEnd& end) {
     switch (end.how) {
         case How::signalled:
-            return {.code = "killed", .message = "the command was ended by signal " + std::to_string(end.code)};
+            return {
+                .code = "killed",
+                .message = "the command was ended by signal " + std::to_string(end.code)
+            };
         case How::timed_out:
             return {.code = "timeout", .message = "the command did not end in time and was killed"};
         case How::cut:
             return {.code = "cut", .message = "the command was killed because outboxd stops"};
         case How::not_started:
-        case How::exited: break;
+        case How::exited:
+            break;
     }
     return {.code = "command", .message = "the command did not end as expected"};
 }
 
 Cause cause_of(How how) {
     switch (how) {
-        case How::signalled: return Cause::killed;
-        case How::timed_out: return Cause::timeout;
+        case How::signalled:
+            return Cause::killed;
+        case How::timed_out:
+            return Cause::timeout;
         case How::cut:
         case How::not_started:
-        case How::exited: break;
+        case How::exited:
+            break;
     }
     return Cause::other;
 }
@@ -90,7 +100,8 @@ CommandExecute CommandExecute::compile(const config::Command& command, CompileCo
     execute.command = CommandTemplate::compile(command, context);
     execute.outcomes = OutcomeRules::compile(command.rules, AnswerKind::command, result, context);
     execute.exit_codes = ExitCodes<AttemptEnd>::compile(
-        command.exit_codes, compile_attempt_end, context.diagnostics);
+        command.exit_codes, compile_attempt_end, context.diagnostics
+    );
     if (command.exit_codes.empty() && !command.has_rules) {
         execute.exit_codes.set(0, AttemptEnd::succeeded);
     }
@@ -104,14 +115,16 @@ CommandLookup CommandLookup::compile(const config::Command& command, CompileCont
     CommandLookup lookup;
     lookup.command = CommandTemplate::compile(command, context);
     lookup.verdicts = VerdictRules::compile(command.rules, AnswerKind::command, result, context);
-    lookup.exit_codes = ExitCodes<ProbeEnd>::compile(
-        command.exit_codes, compile_probe_end, context.diagnostics);
+    lookup.exit_codes =
+        ExitCodes<ProbeEnd>::compile(command.exit_codes, compile_probe_end, context.diagnostics);
     lookup.wording = wording_of(result, context);
     lookup.stdout_text = command.stdout_text;
     if (command.exit_codes.empty() && lookup.verdicts.empty()) {
         context.diagnostics.error(
-            command.mark, "reconcile says neither exit_codes nor verdicts: nothing would ever be found",
-            "for instance exit_codes: { 0: found, 1: absent, default: inconclusive }");
+            command.mark,
+            "reconcile says neither exit_codes nor verdicts: nothing would ever be found",
+            "for instance exit_codes: { 0: found, 1: absent, default: inconclusive }"
+        );
     }
     return lookup;
 }
@@ -122,7 +135,8 @@ outbox::Outcome judge(const CommandExecute& execute, ProcessEnd end, const Scope
         // No later attempt will have shorter arguments.
         if (end.code == E2BIG) return outbox::Rejected{std::move(error)};
         return outbox::RetryLater{
-            .error = std::move(error), .after = std::nullopt, .counts = false};
+            .error = std::move(error), .after = std::nullopt, .counts = false
+        };
     }
     if (end.how != How::exited) return outbox::Unknown{cause_of(end.how), no_exit_code(end)};
     const auto answer = to_answer(std::move(end), execute.stdout_text);
@@ -143,7 +157,8 @@ outbox::Verdict judge(const CommandLookup& lookup, ProcessEnd end, const Scope& 
 }
 
 asio::awaitable<outbox::Outcome> CommandAction::perform(
-    outbox::ToolCall call, outbox::Deadline deadline) {
+    outbox::ToolCall call, outbox::Deadline deadline
+) {
     const Scope scope{call};
     if (auto error = execute_.outcomes.check(scope)) co_return outbox::Rejected{std::move(*error)};
     auto spec = execute_.command.render(scope);
@@ -159,9 +174,11 @@ asio::awaitable<outbox::Outcome> CommandAction::perform(
 }
 
 asio::awaitable<outbox::Verdict> CommandProbe::ask(
-    outbox::ToolCall call, outbox::Deadline deadline) {
+    outbox::ToolCall call, outbox::Deadline deadline
+) {
     const Scope scope{call};
-    if (auto error = lookup_.verdicts.check(scope)) co_return outbox::Inconclusive{std::move(*error)};
+    if (auto error = lookup_.verdicts.check(scope))
+        co_return outbox::Inconclusive{std::move(*error)};
     auto spec = lookup_.command.render(scope);
     if (!spec.ok()) co_return outbox::Inconclusive{spec.error()};
     spec.value().output_limit = output_limit_;

@@ -34,19 +34,22 @@ struct CommandLookup {
 };
 
 [[nodiscard]] outbox::Outcome judge(
-    const CommandExecute& execute, ProcessEnd end, const Scope& scope);
-[[nodiscard]] outbox::Verdict judge(const CommandLookup& lookup, ProcessEnd end, const Scope& scope);
+    const CommandExecute& execute, ProcessEnd end, const Scope& scope
+);
+[[nodiscard]] outbox::Verdict judge(
+    const CommandLookup& lookup, ProcessEnd end, const Scope& scope
+);
 
 // An effect by running a program.
 class CommandAction final : public Action {
-  public:
+ public:
     CommandAction(CommandExecute execute, std::size_t output_limit, outbox::Failpoints& failpoints)
         : execute_(std::move(execute)), output_limit_(output_limit), failpoints_(failpoints) {}
 
-    asio::awaitable<outbox::Outcome> perform(
-        outbox::ToolCall call, outbox::Deadline deadline) override;
+    asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
+        override;
 
-  private:
+ private:
     CommandExecute execute_;
     std::size_t output_limit_;
     outbox::Failpoints& failpoints_;
@@ -54,13 +57,13 @@ class CommandAction final : public Action {
 
 // Asks by running a program. Whatever goes wrong is inconclusive, never absent.
 class CommandProbe final : public Probe {
-  public:
+ public:
     CommandProbe(CommandLookup lookup, std::size_t output_limit)
         : lookup_(std::move(lookup)), output_limit_(output_limit) {}
 
     asio::awaitable<outbox::Verdict> ask(outbox::ToolCall call, outbox::Deadline deadline) override;
 
-  private:
+ private:
     CommandLookup lookup_;
     std::size_t output_limit_;
 };

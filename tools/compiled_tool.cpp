@@ -21,8 +21,11 @@ HttpOptions http_options(const config::Tool& tool, const config::Config& config)
 
 // False when the tool cannot be used.
 bool compile_execute(
-    const config::Tool& tool, const Credentials& credentials, CompileContext& context,
-    CompiledTool& out) {
+    const config::Tool& tool,
+    const Credentials& credentials,
+    CompileContext& context,
+    CompiledTool& out
+) {
     if (const auto* request = std::get_if<config::HttpRequest>(&tool.execute)) {
         auto compiled = HttpExecute::compile(*request, credentials, context);
         if (!compiled) return false;
@@ -36,13 +39,18 @@ bool compile_execute(
 }
 
 bool compile_lookup(
-    const config::Tool& tool, const Credentials& credentials, CompileContext& context,
-    CompiledTool& out) {
+    const config::Tool& tool,
+    const Credentials& credentials,
+    CompileContext& context,
+    CompiledTool& out
+) {
     if (!tool.reconcile_by) {
         if (!tool.write) return true;
         context.diagnostics.error(
-            tool.mark, tool.name + ": reconcile is missing",
-            "a write tool must be able to tell whether it happened");
+            tool.mark,
+            tool.name + ": reconcile is missing",
+            "a write tool must be able to tell whether it happened"
+        );
         return false;
     }
     if (const auto* request = std::get_if<config::HttpRequest>(&*tool.reconcile_by)) {
@@ -58,7 +66,8 @@ bool compile_lookup(
 }  // namespace
 
 std::optional<CompiledTool> compile_tool(
-    const config::Tool& tool, const config::Config& config, config::Diagnostics& diagnostics) {
+    const config::Tool& tool, const config::Config& config, config::Diagnostics& diagnostics
+) {
     const bool compensation = tool.compensates_tool.has_value();
     CompileContext execute{.diagnostics = diagnostics, .compensation = compensation};
     CompileContext reconcile{.diagnostics = diagnostics, .compensation = compensation};
@@ -67,7 +76,8 @@ std::optional<CompiledTool> compile_tool(
         .execute = LogExecute{},
         .lookup = std::nullopt,
         .http = http_options(tool, config),
-        .output_limit = config.limits.response};
+        .output_limit = config.limits.response
+    };
     const bool performs = compile_execute(tool, config.credentials, execute, compiled);
     const bool asks = compile_lookup(tool, config.credentials, reconcile, compiled);
     lint_tool(tool, execute.references, reconcile.references, diagnostics);

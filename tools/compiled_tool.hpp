@@ -26,6 +26,7 @@ struct CompiledTool {
 
 // Mistakes and lints go to the diagnostics; empty when the tool cannot be used.
 [[nodiscard]] std::optional<CompiledTool> compile_tool(
-    const config::Tool& tool, const config::Config& config, config::Diagnostics& diagnostics);
+    const config::Tool& tool, const config::Config& config, config::Diagnostics& diagnostics
+);
 
 }  // namespace tools

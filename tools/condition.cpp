@@ -17,7 +17,8 @@ ValueCondition compile_fixed(const config::Value& value, CompileContext& context
     auto condition = ValueCondition::compile(value, context);
     if (condition.optional()) {
         context.diagnostics.error(
-            value.mark, "a condition of when cannot be left out", "remove | optional");
+            value.mark, "a condition of when cannot be left out", "remove | optional"
+        );
     }
     return condition;
 }
@@ -28,8 +29,10 @@ Condition Condition::compile(const config::Value& when, AnswerKind kind, Compile
     Condition result;
     if (!when.is(ValueKind::mapping)) {
         context.diagnostics.error(
-            when.mark, "when must be a mapping",
-            kind == AnswerKind::http ? "for instance { status: 201 }" : "for instance { exit_code: 0 }"
+            when.mark,
+            "when must be a mapping",
+            kind == AnswerKind::http ? "for instance { status: 201 }"
+                                     : "for instance { exit_code: 0 }"
         );
         return result;
     }
@@ -41,7 +44,8 @@ Condition Condition::compile(const config::Value& when, AnswerKind kind, Compile
 }
 
 void Condition::compile_member(
-    const config::Value::Member& member, AnswerKind kind, CompileContext& context) {
+    const config::Value::Member& member, AnswerKind kind, CompileContext& context
+) {
     const bool http = kind == AnswerKind::http;
     if (http && member.key == "status") {
         statuses_ = NumberSet::statuses(member.value, context.diagnostics);
@@ -50,19 +54,24 @@ void Condition::compile_member(
     } else if (http && member.key == "header") {
         if (!member.value.is(ValueKind::mapping)) {
             context.diagnostics.error(
-                member.value.mark, "header must be a mapping", "for instance { Location: { exists: true } }");
+                member.value.mark,
+                "header must be a mapping",
+                "for instance { Location: { exists: true } }"
+            );
         }
         for (const auto& header : member.value.members) {
             headers_.emplace_back(header.key, compile_fixed(header.value, context));
         }
     } else if (member.key == "body") {
         body_ = PointerConditions::compile(
-            member.value, "body", PointerConditions::Optional::forbidden, context);
+            member.value, "body", PointerConditions::Optional::forbidden, context
+        );
     } else if (member.key == "text") {
         text_ = compile_fixed(member.value, context);
     } else {
         context.diagnostics.error(
-            member.key_mark, "unknown condition " + member.key,
+            member.key_mark,
+            "unknown condition " + member.key,
             config::nearest_hint(member.key, known_members(kind))
         );
     }

@@ -23,7 +23,7 @@ enum class Holds {
 
 // One `when:`. All members must hold.
 class Condition {
-  public:
+ public:
     static Condition compile(const config::Value& when, AnswerKind kind, CompileContext& context);
 
     [[nodiscard]] Holds holds(const Answer& answer, const Scope& scope) const;
@@ -32,9 +32,10 @@ class Condition {
     // It names a status within from..to.
     [[nodiscard]] bool names_status(int from, int to) const;
 
-  private:
+ private:
     void compile_member(
-        const config::Value::Member& member, AnswerKind kind, CompileContext& context);
+        const config::Value::Member& member, AnswerKind kind, CompileContext& context
+    );
 
     std::optional<NumberSet> statuses_;
     std::optional<NumberSet> exit_codes_;

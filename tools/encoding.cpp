@@ -9,11 +9,13 @@ namespace tools {
 namespace {
 
 bool is_unreserved(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '.' || c == '_' || c == '~';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
 }
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+bool is_control(char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
 
 // Groups of `bits` bits, most significant first; the last one is filled up with zeros.
 std::string in_groups(std::string_view bytes, unsigned bits, std::string_view alphabet) {
@@ -60,30 +62,29 @@ std::string percent_encode(std::string_view text) {
 }
 
 std::string base64(std::string_view bytes) {
-    auto out = in_groups(
-        bytes, 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    );
+    auto out =
+        in_groups(bytes, 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
     out.append((4 - out.size() % 4) % 4, '=');
     return out;
 }
 
 std::string base64url(std::string_view bytes) {
-    return in_groups(
-        bytes, 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    );
+    return in_groups(bytes, 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_");
 }
 
 std::string base32hex(std::string_view bytes) {
     return in_groups(bytes, 5, "0123456789abcdefghijklmnopqrstuv");
 }
 
-std::string hex(std::string_view bytes) { return in_groups(bytes, 4, "0123456789abcdef"); }
+std::string hex(std::string_view bytes) {
+    return in_groups(bytes, 4, "0123456789abcdef");
+}
 
 std::string digest_bytes(std::string_view text) {
     constexpr std::size_t kDigits = 64;
-    const bool is_digest = text.size() == kDigits && std::all_of(text.begin(), text.end(), [](char c) {
-        return hex_digit(c) >= 0;
-    });
+    const bool is_digest =
+        text.size() == kDigits &&
+        std::all_of(text.begin(), text.end(), [](char c) { return hex_digit(c) >= 0; });
     std::string bytes;
     if (is_digest) {
         for (std::size_t i = 0; i < kDigits; i += 2) {
@@ -113,12 +114,23 @@ std::string jql_literal(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         switch (c) {
-            case '"': out += "\\\""; break;
-            case '\\': out += "\\\\"; break;
-            case '\n': out += "\\n"; break;
-            case '\r': out += "\\r"; break;
-            case '\t': out += "\\t"; break;
-            default: out += is_control(c) ? ' ' : c;
+            case '"':
+                out += "\\\"";
+                break;
+            case '\\':
+                out += "\\\\";
+                break;
+            case '\n':
+                out += "\\n";
+                break;
+            case '\r':
+                out += "\\r";
+                break;
+            case '\t':
+                out += "\\t";
+                break;
+            default:
+                out += is_control(c) ? ' ' : c;
         }
     }
     return out += '"';
@@ -129,14 +141,28 @@ std::optional<std::string> xml_escape(std::string_view text) {
     out.reserve(text.size());
     for (const char c : text) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&quot;"; break;
-            case '\'': out += "&apos;"; break;
-            case '\r': out += "&#13;"; break;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            case '\'':
+                out += "&apos;";
+                break;
+            case '\r':
+                out += "&#13;";
+                break;
             case '\t':
-            case '\n': out += c; break;
+            case '\n':
+                out += c;
+                break;
             default:
                 if (static_cast<unsigned char>(c) < 0x20) return std::nullopt;
                 out += c;
@@ -151,15 +177,25 @@ std::optional<std::string> ical_escape(std::string_view text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         switch (c) {
-            case '\\': out += "\\\\"; break;
-            case ';': out += "\\;"; break;
-            case ',': out += "\\,"; break;
+            case '\\':
+                out += "\\\\";
+                break;
+            case ';':
+                out += "\\;";
+                break;
+            case ',':
+                out += "\\,";
+                break;
             case '\r':
                 if (i + 1 < text.size() && text[i + 1] == '\n') break;
                 out += "\\n";
                 break;
-            case '\n': out += "\\n"; break;
-            case '\t': out += c; break;
+            case '\n':
+                out += "\\n";
+                break;
+            case '\t':
+                out += c;
+                break;
             default:
                 if (is_control(c)) return std::nullopt;
                 out += c;

@@ -14,11 +14,13 @@ namespace tools {
 // `exit_codes: { 0: succeeded, 75: retry, default: unknown }`.
 template <class End>
 class ExitCodes {
-  public:
+ public:
     using Pairs = std::vector<std::pair<std::string, config::Text>>;
     using CompileEnd = std::optional<End> (*)(const config::Text&, config::Diagnostics&);
 
-    static ExitCodes compile(const Pairs& pairs, CompileEnd compile_end, config::Diagnostics& diagnostics) {
+    static ExitCodes compile(
+        const Pairs& pairs, CompileEnd compile_end, config::Diagnostics& diagnostics
+    ) {
         ExitCodes result;
         for (const auto& [code, then] : pairs) {
             const auto end = compile_end(then, diagnostics);
@@ -28,7 +30,8 @@ class ExitCodes {
                 result.ends_[*number] = end;
             } else {
                 diagnostics.error(
-                    then.mark, "\"" + code + "\" is no exit code", "0 to 255, or default");
+                    then.mark, "\"" + code + "\" is no exit code", "0 to 255, or default"
+                );
             }
         }
         return result;
@@ -42,7 +45,7 @@ class ExitCodes {
         return end ? end : default_;
     }
 
-  private:
+ private:
     static constexpr int kCodes = 256;
 
     static std::optional<std::size_t> parse(const std::string& text) {

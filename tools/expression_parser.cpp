@@ -16,13 +16,13 @@ struct Mistake {
 };
 
 bool is_name_character(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-' || c == '$' || c == '@' || static_cast<unsigned char>(c) >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '$' || c == '@' || static_cast<unsigned char>(c) >= 0x80;
 }
 
 // Recursive descent over `path | filter(argument) | …`; the first mistake ends it.
 class Parser {
-  public:
+ public:
     explicit Parser(std::string_view text) : text_(text) {}
 
     std::optional<Expression> parse() {
@@ -35,7 +35,7 @@ class Parser {
     }
     [[nodiscard]] const std::optional<Mistake>& mistake() const { return mistake_; }
 
-  private:
+ private:
     static constexpr const char* kShape = "a template is written {{ path | filter }}";
 
     void skip_space() {
@@ -84,14 +84,20 @@ class Parser {
         if (kind == kinds.end()) {
             std::vector<std::string> names;
             for (const auto& k : kinds) names.emplace_back(k.name);
-            fail("unknown filter " + (word.empty() ? rest() : word), config::nearest_hint(word, names));
+            fail(
+                "unknown filter " + (word.empty() ? rest() : word),
+                config::nearest_hint(word, names)
+            );
             return {};
         }
         Filter result;
         result.id = kind->id;
         const bool opened = accept('(');
         if (opened != (kind->argument != FilterArgument::none)) {
-            fail(std::string("the filter ") + word + (opened ? " takes no argument" : " needs an argument in ( )"));
+            fail(
+                std::string("the filter ") + word +
+                (opened ? " takes no argument" : " needs an argument in ( )")
+            );
             return result;
         }
         if (!opened) return result;
@@ -106,8 +112,11 @@ class Parser {
         const auto* string = value.as_string();
         const auto* number = value.as_number();
         switch (kind.argument) {
-            case FilterArgument::none: return;
-            case FilterArgument::literal: result.literal = value; return;
+            case FilterArgument::none:
+                return;
+            case FilterArgument::literal:
+                result.literal = value;
+                return;
             case FilterArgument::text:
                 if (string == nullptr) return fail(std::string(kind.name) + " needs a quoted text");
                 result.text = *string;
@@ -149,8 +158,12 @@ class Parser {
         while (at_ < text_.size() && text_[at_] != ')' && text_[at_] != ' ') ++at_;
         const auto word = text_.substr(begin, at_ - begin);
         auto parsed = outbox::parse_json(word);
-        if (!parsed.value || parsed.value->as_array() != nullptr || parsed.value->as_object() != nullptr) {
-            fail("\"" + std::string(word) + "\" is no argument", "a quoted text, a number, true, false or null");
+        if (!parsed.value || parsed.value->as_array() != nullptr ||
+            parsed.value->as_object() != nullptr) {
+            fail(
+                "\"" + std::string(word) + "\" is no argument",
+                "a quoted text, a number, true, false or null"
+            );
             return {};
         }
         return std::move(*parsed.value);
@@ -162,7 +175,8 @@ class Parser {
 };
 
 std::optional<Mistake> check_path(
-    const std::vector<std::string>& path, const CompileContext& context) {
+    const std::vector<std::string>& path, const CompileContext& context
+) {
     const auto& roots = template_roots();
     std::vector<std::string> usable;
     const Root* root = nullptr;
@@ -179,15 +193,21 @@ std::optional<Mistake> check_path(
         return Mistake{"only a compensation has an original", config::nearest_hint("", usable)};
     }
     if (root->name == "page" && !context.paginated) {
-        return Mistake{"page is known only where a listing has paginate", config::nearest_hint("", usable)};
+        return Mistake{
+            "page is known only where a listing has paginate", config::nearest_hint("", usable)
+        };
     }
     if (root->members.empty()) return std::nullopt;
     const auto& members = root->members;
     if (path.size() < 2) {
-        return Mistake{path.front() + " is no value; name a member", config::nearest_hint("", members)};
+        return Mistake{
+            path.front() + " is no value; name a member", config::nearest_hint("", members)
+        };
     }
     if (std::find(members.begin(), members.end(), path[1]) == members.end()) {
-        return Mistake{path.front() + " has no member " + path[1], config::nearest_hint(path[1], members)};
+        return Mistake{
+            path.front() + " has no member " + path[1], config::nearest_hint(path[1], members)
+        };
     }
     const bool deep = path.front() == "original" && path[1] != "id";
     if (path.size() > 2 && !deep) {
@@ -226,7 +246,8 @@ std::size_t closing_braces(std::string_view text, std::size_t from) {
 }
 
 std::optional<Expression> parse_expression(
-    std::string_view inside, const config::Mark& mark, CompileContext& context) {
+    std::string_view inside, const config::Mark& mark, CompileContext& context
+) {
     Parser parser(inside);
     auto expression = parser.parse();
     auto mistake = parser.mistake();

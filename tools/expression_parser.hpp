@@ -15,6 +15,7 @@ namespace tools {
 // What stands between the braces. Mistakes are reported at the mark of the text, with the nearest
 // known name; empty then.
 [[nodiscard]] std::optional<Expression> parse_expression(
-    std::string_view inside, const config::Mark& mark, CompileContext& context);
+    std::string_view inside, const config::Mark& mark, CompileContext& context
+);
 
 }  // namespace tools

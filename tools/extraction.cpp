@@ -46,15 +46,16 @@ Extraction Extraction::compile(const config::Value& value, config::Diagnostics& 
         result.node_ = std::move(members);
     } else {
         diagnostics.error(
-            value.mark, "result must be a pointer or a mapping of names to pointers",
+            value.mark,
+            "result must be a pointer or a mapping of names to pointers",
             "for instance { id: /id, url: header:Location }"
         );
     }
     return result;
 }
 
-Json Extraction::extract(
-    const Answer& answer, const Json* root, std::vector<std::string>& missing) const {
+Json Extraction::extract(const Answer& answer, const Json* root, std::vector<std::string>& missing)
+    const {
     if (const auto* members = std::get_if<Members>(&node_)) {
         Json::Object object;
         for (const auto& [name, member] : *members) {
@@ -86,21 +87,25 @@ Extraction::Extracted Extraction::extract(const Answer& answer, const Json* root
         result.note += name;
     }
     if (root == nullptr) {
-        result.note += answer.unreadable() ? " (its body is no readable JSON)" : " (it has no body)";
+        result.note +=
+            answer.unreadable() ? " (its body is no readable JSON)" : " (it has no body)";
     }
     // Nothing at all could be extracted: null says so better than an object of nulls.
     const auto* members = std::get_if<Members>(&node_);
     const bool none = members != nullptr && missing.size() >= members->size() &&
-                      std::all_of(result.value.as_object()->begin(), result.value.as_object()->end(),
-                                  [](const auto& member) { return member.second.is_null(); });
+                      std::all_of(
+                          result.value.as_object()->begin(),
+                          result.value.as_object()->end(),
+                          [](const auto& member) { return member.second.is_null(); }
+                      );
     if (none) result.value = Json{};
     return result;
 }
 
 TextSource TextSource::compile(const config::Text& text, config::Diagnostics& diagnostics) {
     TextSource result;
-    const bool is_source = text.value.rfind(kHeader, 0) == 0 ||
-                           (!text.value.empty() && text.value.front() == '/');
+    const bool is_source =
+        text.value.rfind(kHeader, 0) == 0 || (!text.value.empty() && text.value.front() == '/');
     if (is_source) {
         result.source_ = compile_source(text, diagnostics);
     } else if (text.value.find("{{") != std::string::npos) {

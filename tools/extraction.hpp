@@ -19,12 +19,13 @@ struct Source {
 };
 // Mistakes are reported; empty then.
 [[nodiscard]] std::optional<Source> compile_source(
-    const config::Text& text, config::Diagnostics& diagnostics);
+    const config::Text& text, config::Diagnostics& diagnostics
+);
 
 // `result:`: one source, or a mapping of names to sources (mappings may nest). What cannot be
 // extracted is null and said in the note: a rule that matched holds all the same.
 class Extraction {
-  public:
+ public:
     static Extraction compile(const config::Value& value, config::Diagnostics& diagnostics);
 
     struct Extracted {
@@ -34,28 +35,31 @@ class Extraction {
     // Pointers are relative to `root`, the item of a listing or the body; null: there is none.
     [[nodiscard]] Extracted extract(const Answer& answer, const outbox::Json* root) const;
 
-  private:
+ private:
     using Members = std::vector<std::pair<std::string, Extraction>>;
     [[nodiscard]] outbox::Json extract(
-        const Answer& answer, const outbox::Json* root, std::vector<std::string>& missing) const;
+        const Answer& answer, const outbox::Json* root, std::vector<std::string>& missing
+    ) const;
 
     std::variant<std::monostate, Source, Members> node_;
 };
 
 // `code:` and `message:`: a source, or the text itself.
 class TextSource {
-  public:
+ public:
     static TextSource compile(const config::Text& text, config::Diagnostics& diagnostics);
     // A scalar's text, without controls, at most max_bytes; empty when there is none.
-    [[nodiscard]] std::optional<std::string> read(const Answer& answer, std::size_t max_bytes) const;
+    [[nodiscard]] std::optional<std::string> read(const Answer& answer, std::size_t max_bytes)
+        const;
 
-  private:
+ private:
     std::optional<Source> source_;
     std::string literal_;
 };
 
 // A scalar of an answer as text for a person: controls become spaces, cut between characters.
 [[nodiscard]] std::optional<std::string> presentable(
-    const outbox::Json* value, std::size_t max_bytes);
+    const outbox::Json* value, std::size_t max_bytes
+);
 
 }  // namespace tools

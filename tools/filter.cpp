@@ -115,7 +115,9 @@ Rendered<Json> join(const Json& value, const std::string& separator) {
 
 Rendered<Json> escaped(std::optional<std::string> text, const char* where) {
     if (text) return Json(std::move(*text));
-    return invalid_argument(std::string("a value holds a control character that ") + where + " cannot hold");
+    return invalid_argument(
+        std::string("a value holds a control character that ") + where + " cannot hold"
+    );
 }
 
 }  // namespace
@@ -161,33 +163,54 @@ Rendered<Json> apply_filter(const Filter& filter, const Json& value) {
     switch (filter.id) {
         case FilterId::default_:
         case FilterId::optional:
-        case FilterId::raw: return value;
-        case FilterId::json: return Json(outbox::to_text(value));
-        case FilterId::join: return join(value, filter.text);
+        case FilterId::raw:
+            return value;
+        case FilterId::json:
+            return Json(outbox::to_text(value));
+        case FilterId::join:
+            return join(value, filter.text);
         case FilterId::iso8601:
         case FilterId::epoch:
-        case FilterId::add_seconds: return apply_time_filter(filter, value);
-        default: break;
+        case FilterId::add_seconds:
+            return apply_time_filter(filter, value);
+        default:
+            break;
     }
     const auto text = scalar_text(value);
     if (!text) return invalid_argument("a filter for text got an array or an object; use | json");
     switch (filter.id) {
-        case FilterId::lower: return Json(ascii_lower(*text));
-        case FilterId::upper: return Json(ascii_upper(*text));
-        case FilterId::trim: return Json(trim(*text));
-        case FilterId::truncate: return Json(truncate(*text, filter.integer));
-        case FilterId::urlencode: return Json(percent_encode(*text));
-        case FilterId::base64: return Json(base64(*text));
-        case FilterId::base64url: return Json(base64url(*text));
-        case FilterId::hex: return Json(hex(*text));
-        case FilterId::uuid: return Json(digest_uuid(*text));
-        case FilterId::base32hex: return Json(base32hex(*text));
-        case FilterId::sha256: return Json(outbox::sha256_hex(*text));
-        case FilterId::short_: return Json(digest_short(*text));
-        case FilterId::jql: return Json(jql_literal(*text));
-        case FilterId::ical_text: return escaped(ical_escape(*text), "iCalendar");
-        case FilterId::xml: return escaped(xml_escape(*text), "XML");
-        default: return value;
+        case FilterId::lower:
+            return Json(ascii_lower(*text));
+        case FilterId::upper:
+            return Json(ascii_upper(*text));
+        case FilterId::trim:
+            return Json(trim(*text));
+        case FilterId::truncate:
+            return Json(truncate(*text, filter.integer));
+        case FilterId::urlencode:
+            return Json(percent_encode(*text));
+        case FilterId::base64:
+            return Json(base64(*text));
+        case FilterId::base64url:
+            return Json(base64url(*text));
+        case FilterId::hex:
+            return Json(hex(*text));
+        case FilterId::uuid:
+            return Json(digest_uuid(*text));
+        case FilterId::base32hex:
+            return Json(base32hex(*text));
+        case FilterId::sha256:
+            return Json(outbox::sha256_hex(*text));
+        case FilterId::short_:
+            return Json(digest_short(*text));
+        case FilterId::jql:
+            return Json(jql_literal(*text));
+        case FilterId::ical_text:
+            return escaped(ical_escape(*text), "iCalendar");
+        case FilterId::xml:
+            return escaped(xml_escape(*text), "XML");
+        default:
+            return value;
     }
 }
 

@@ -23,10 +23,10 @@ enum class FilterId {
     base64,
     base64url,
     hex,
-    uuid,       // of the digest, see encoding.hpp
+    uuid,  // of the digest, see encoding.hpp
     base32hex,
-    sha256,     // lower-case hex
-    short_,     // of the digest
+    sha256,  // lower-case hex
+    short_,  // of the digest
     iso8601,
     epoch,        // seconds since 1970
     add_seconds,  // to a time, or to a number

@@ -17,8 +17,8 @@ bool append(std::string& out, const std::string& name, const Json& value) {
     if (const auto* object = value.as_object()) {
         for (const auto& [key, member] : *object) {
             if (!usable(key)) return false;
-            const auto inner = name.empty() ? percent_encode(key)
-                                            : name + "%5B" + percent_encode(key) + "%5D";
+            const auto inner =
+                name.empty() ? percent_encode(key) : name + "%5B" + percent_encode(key) + "%5D";
             if (!append(out, inner, member)) return false;
         }
         return true;

@@ -11,7 +11,8 @@ using outbox::Verdict;
 }  // namespace
 
 std::optional<HttpLookup> HttpLookup::compile(
-    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context) {
+    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+) {
     context.paginated = request.paginate.has_value();
     auto compiled = RequestTemplate::compile(request, credentials, context);
     context.paginated = false;
@@ -19,22 +20,28 @@ std::optional<HttpLookup> HttpLookup::compile(
     auto listing = Listing::compile(request, context);
     if (!listing && verdicts.empty()) {
         context.diagnostics.error(
-            request.mark, "reconcile says neither verdicts nor items: nothing would ever be found",
-            "items: and match: for a listing, verdicts: for a single resource");
+            request.mark,
+            "reconcile says neither verdicts nor items: nothing would ever be found",
+            "items: and match: for a listing, verdicts: for a single resource"
+        );
     }
     if (!listing && (request.match || request.paginate)) {
         context.diagnostics.error(
-            request.mark, "match and paginate belong to a listing, and items is missing",
-            "items: is the pointer to the array, for instance /tickets");
+            request.mark,
+            "match and paginate belong to a listing, and items is missing",
+            "items: is the pointer to the array, for instance /tickets"
+        );
     }
     std::optional<PointerConditions> must_equal;
     if (!listing && request.must_equal) {
         must_equal = PointerConditions::compile(
-            *request.must_equal, "must_equal", PointerConditions::Optional::allowed, context);
+            *request.must_equal, "must_equal", PointerConditions::Optional::allowed, context
+        );
     }
     if (!compiled) return std::nullopt;
     return HttpLookup{
-        std::move(*compiled), std::move(verdicts), std::move(listing), std::move(must_equal)};
+        std::move(*compiled), std::move(verdicts), std::move(listing), std::move(must_equal)
+    };
 }
 
 std::optional<outbox::Error> HttpLookup::check(const Scope& scope) const {
@@ -44,8 +51,8 @@ std::optional<outbox::Error> HttpLookup::check(const Scope& scope) const {
 }
 
 std::optional<Verdict> HttpProbe::read(
-    HttpResult result, const HttpRequest& request, const Scope& scope,
-    ListingSearch* search) const {
+    HttpResult result, const HttpRequest& request, const Scope& scope, ListingSearch* search
+) const {
     const bool first_page = search == nullptr || search->page() == 1;
     if (auto* failure = std::get_if<HttpFailure>(&result)) {
         if (search != nullptr) return search->incomplete(std::move(failure->error));
@@ -57,8 +64,8 @@ std::optional<Verdict> HttpProbe::read(
         auto verdict = lookup_.verdicts.match(answer, scope);
         if (verdict && std::holds_alternative<outbox::Found>(*verdict) && lookup_.must_equal) {
             const outbox::Json nothing;
-            auto conflict = conflict_with(
-                lookup_.must_equal, answer.body ? *answer.body : nothing, scope);
+            auto conflict =
+                conflict_with(lookup_.must_equal, answer.body ? *answer.body : nothing, scope);
             if (conflict && answer.unreadable()) {
                 return Inconclusive{{.code = "unreadable", .message = "the answer is no JSON"}};
             }
@@ -91,7 +98,8 @@ asio::awaitable<Verdict> HttpProbe::ask(outbox::ToolCall call, outbox::Deadline 
         const auto sent = request;
         auto sending = sender_->send(std::move(request), deadline);
         auto result = co_await std::move(sending);
-        if (auto verdict = read(std::move(result), sent, scope, listing)) co_return std::move(*verdict);
+        if (auto verdict = read(std::move(result), sent, scope, listing))
+            co_return std::move(*verdict);
         page = {.number = listing->page(), .cursor = listing->cursor()};
     }
 }

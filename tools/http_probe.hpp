@@ -19,23 +19,24 @@ struct HttpLookup {
     std::optional<PointerConditions> must_equal;  // of a single resource that was found
 
     static std::optional<HttpLookup> compile(
-        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+    );
     [[nodiscard]] std::optional<outbox::Error> check(const Scope& scope) const;
 };
 
 // Asks over HTTP. Whatever goes wrong is inconclusive, never absent.
 class HttpProbe final : public Probe {
-  public:
+ public:
     HttpProbe(HttpLookup lookup, std::shared_ptr<HttpSender> sender)
         : lookup_(std::move(lookup)), sender_(std::move(sender)) {}
 
     asio::awaitable<outbox::Verdict> ask(outbox::ToolCall call, outbox::Deadline deadline) override;
 
-  private:
+ private:
     // The verdict of one answer; empty: the search goes on.
     [[nodiscard]] std::optional<outbox::Verdict> read(
-        HttpResult result, const HttpRequest& request, const Scope& scope,
-        ListingSearch* search) const;
+        HttpResult result, const HttpRequest& request, const Scope& scope, ListingSearch* search
+    ) const;
 
     HttpLookup lookup_;
     std::shared_ptr<HttpSender> sender_;

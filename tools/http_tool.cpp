@@ -21,7 +21,8 @@ Outcome by_default(const Answer& answer, bool has_outcomes) {
     if (status >= 200 && status < 300) {
         if (!has_outcomes) {
             return outbox::Succeeded{
-                whole_body(answer), answer.truncated ? "the answer was too long to be kept" : ""};
+                whole_body(answer), answer.truncated ? "the answer was too long to be kept" : ""
+            };
         }
         auto error = describe(answer);
         error.message = "an answer that no outcome describes: " + error.message;
@@ -38,13 +39,15 @@ Outcome by_default(const Answer& answer, bool has_outcomes) {
 Outcome of_failure(HttpFailure failure) {
     if (failure.sent) return outbox::Unknown{failure.cause, std::move(failure.error)};
     return outbox::RetryLater{
-        .error = std::move(failure.error), .after = std::nullopt, .counts = false};
+        .error = std::move(failure.error), .after = std::nullopt, .counts = false
+    };
 }
 
 }  // namespace
 
 std::optional<HttpExecute> HttpExecute::compile(
-    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context) {
+    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+) {
     auto compiled = RequestTemplate::compile(request, credentials, context);
     auto outcomes = OutcomeRules::compile(request.rules, AnswerKind::http, std::nullopt, context);
     if (!compiled) return std::nullopt;

@@ -17,7 +17,8 @@ struct HttpExecute {
     bool has_outcomes = false;  // the key was there, even when empty
 
     static std::optional<HttpExecute> compile(
-        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+    );
 };
 
 // An HTTP response as conditions and extraction see it.
@@ -25,18 +26,19 @@ struct HttpExecute {
 
 // How an attempt ended: by the rules, then by the defaults of the contract.
 [[nodiscard]] outbox::Outcome judge(
-    const HttpExecute& execute, HttpResult result, const Scope& scope);
+    const HttpExecute& execute, HttpResult result, const Scope& scope
+);
 
 // An effect over HTTP. Sends exactly one request; what cannot be rendered is rejected before.
 class HttpAction final : public Action {
-  public:
+ public:
     HttpAction(HttpExecute execute, std::shared_ptr<HttpSender> sender)
         : execute_(std::move(execute)), sender_(std::move(sender)) {}
 
-    asio::awaitable<outbox::Outcome> perform(
-        outbox::ToolCall call, outbox::Deadline deadline) override;
+    asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
+        override;
 
-  private:
+ private:
     HttpExecute execute_;
     std::shared_ptr<HttpSender> sender_;
 };

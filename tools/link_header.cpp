@@ -23,7 +23,8 @@ bool is_next(std::string_view parameters) {
     while (!parameters.empty()) {
         const auto end = parameters.find(';');
         const auto one = trimmed(parameters.substr(0, end));
-        parameters = end == std::string_view::npos ? std::string_view{} : parameters.substr(end + 1);
+        parameters =
+            end == std::string_view::npos ? std::string_view{} : parameters.substr(end + 1);
         const auto equals = one.find('=');
         if (equals == std::string_view::npos) continue;
         if (!same_header_name(trimmed(one.substr(0, equals)), "rel")) continue;
@@ -96,8 +97,7 @@ std::optional<std::string> same_origin_target(const HttpRequest& request, const 
     return target.empty() || target.front() != '/' ? "/" + target : target;
 }
 
-std::string with_parameter(
-    std::string_view target, std::string_view name, std::string_view value) {
+std::string with_parameter(std::string_view target, std::string_view name, std::string_view value) {
     const auto [path, query] = split_target(target);
     const auto encoded = percent_encode(name);
     std::string out(path);

@@ -28,8 +28,11 @@ bool is_command(const config::Tool& tool) {
 }
 
 void lint_look_up(
-    const config::Tool& tool, const std::vector<Reference>& planted,
-    const std::vector<Reference>& sought, config::Diagnostics& diagnostics) {
+    const config::Tool& tool,
+    const std::vector<Reference>& planted,
+    const std::vector<Reference>& sought,
+    config::Diagnostics& diagnostics
+) {
     if (!tool.reconcile_by) return;
     const auto* request = std::get_if<config::HttpRequest>(&*tool.reconcile_by);
     if (request == nullptr) return;
@@ -40,25 +43,33 @@ void lint_look_up(
     });
     if (found) return;
     diagnostics.warning(
-        request->mark, tool.name + ": reconcile asks for nothing that execute sent",
+        request->mark,
+        tool.name + ": reconcile asks for nothing that execute sent",
         "plant {{ operation.key }} in the request and look for it: what was never written cannot "
-        "be found");
+        "be found"
+    );
 }
 
 void lint_key(
-    const config::Tool& tool, const std::vector<Reference>& planted,
-    config::Diagnostics& diagnostics) {
+    const config::Tool& tool,
+    const std::vector<Reference>& planted,
+    config::Diagnostics& diagnostics
+) {
     const auto* request = std::get_if<config::HttpRequest>(&tool.execute);
     if (request == nullptr) return;
     if (names(planted, "operation.key") || names(planted, "operation.id")) return;
     diagnostics.warning(
-        request->mark, tool.name + ": no idempotency key is sent to the provider",
-        "for instance headers: { Idempotency-Key: \"{{ operation.key }}\" }");
+        request->mark,
+        tool.name + ": no idempotency key is sent to the provider",
+        "for instance headers: { Idempotency-Key: \"{{ operation.key }}\" }"
+    );
 }
 
 void lint_arguments(
-    const config::Tool& tool, const std::vector<Reference>& references,
-    config::Diagnostics& diagnostics) {
+    const config::Tool& tool,
+    const std::vector<Reference>& references,
+    config::Diagnostics& diagnostics
+) {
     const auto* properties = tool.arguments ? tool.arguments->find("properties") : nullptr;
     if (properties == nullptr || !properties->is(config::Value::Kind::mapping)) return;
     std::vector<std::string> known;
@@ -70,16 +81,21 @@ void lint_arguments(
         const auto name = rest.substr(0, rest.find('.'));
         if (std::find(known.begin(), known.end(), name) != known.end()) continue;
         diagnostics.warning(
-            reference.mark, "{{ arguments." + name + " }}: the schema of arguments has no " + name,
-            config::nearest_hint(name, known));
+            reference.mark,
+            "{{ arguments." + name + " }}: the schema of arguments has no " + name,
+            config::nearest_hint(name, known)
+        );
     }
 }
 
 }  // namespace
 
 void lint_tool(
-    const config::Tool& tool, const std::vector<Reference>& planted,
-    const std::vector<Reference>& sought, config::Diagnostics& diagnostics) {
+    const config::Tool& tool,
+    const std::vector<Reference>& planted,
+    const std::vector<Reference>& sought,
+    config::Diagnostics& diagnostics
+) {
     lint_arguments(tool, planted, diagnostics);
     lint_arguments(tool, sought, diagnostics);
     if (!tool.write) return;

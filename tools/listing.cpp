@@ -20,7 +20,8 @@ Error inconclusive(std::string code, std::string message) {
 }  // namespace
 
 std::optional<Listing> Listing::compile(
-    const config::HttpRequest& request, CompileContext& context) {
+    const config::HttpRequest& request, CompileContext& context
+) {
     auto& diagnostics = context.diagnostics;
     if (!request.items) return std::nullopt;
     Listing listing;
@@ -28,15 +29,19 @@ std::optional<Listing> Listing::compile(
     check_pointer(listing.items, request.items->mark, diagnostics);
     if (request.match) {
         listing.match = PointerConditions::compile(
-            *request.match, "match", PointerConditions::Optional::forbidden, context);
+            *request.match, "match", PointerConditions::Optional::forbidden, context
+        );
     } else {
         diagnostics.error(
-            request.items->mark, "items without match: nothing tells our item from the others",
-            "for instance match: { /external_ref: \"{{ operation.key }}\" }");
+            request.items->mark,
+            "items without match: nothing tells our item from the others",
+            "for instance match: { /external_ref: \"{{ operation.key }}\" }"
+        );
     }
     if (request.must_equal) {
         listing.must_equal = PointerConditions::compile(
-            *request.must_equal, "must_equal", PointerConditions::Optional::allowed, context);
+            *request.must_equal, "must_equal", PointerConditions::Optional::allowed, context
+        );
     }
     if (request.result) listing.result = Extraction::compile(*request.result, diagnostics);
     if (request.paginate) listing.pagination = Pagination::compile(*request.paginate, context);
@@ -52,13 +57,15 @@ std::optional<Error> Listing::check(const Scope& scope) const {
 }
 
 std::optional<Verdict> conflict_with(
-    const std::optional<PointerConditions>& must_equal, const Json& item, const Scope& scope) {
+    const std::optional<PointerConditions>& must_equal, const Json& item, const Scope& scope
+) {
     if (!must_equal) return std::nullopt;
     const auto pointer = must_equal->first_broken(item, scope);
     if (!pointer) return std::nullopt;
-    return outbox::Conflict{{
-        .code = "different",
-        .message = "what was found differs at " + *pointer + " from what was to be done"}};
+    return outbox::Conflict{
+        {.code = "different",
+         .message = "what was found differs at " + *pointer + " from what was to be done"}
+    };
 }
 
 std::optional<Verdict> ListingSearch::read(const Answer& answer, const HttpRequest& request) {
@@ -66,11 +73,14 @@ std::optional<Verdict> ListingSearch::read(const Answer& answer, const HttpReque
     const auto* items = found == nullptr ? nullptr : found->as_array();
     if (items == nullptr) {
         if (answer.truncated) {
-            return incomplete(inconclusive("unreadable", "the listing is longer than limits.response"));
+            return incomplete(
+                inconclusive("unreadable", "the listing is longer than limits.response")
+            );
         }
         return incomplete(inconclusive(
-            "unreadable", answer.body ? "the listing has no array at " + listing_.items
-                                      : "the listing is no JSON"));
+            "unreadable",
+            answer.body ? "the listing has no array at " + listing_.items : "the listing is no JSON"
+        ));
     }
     seen_ += items->size();
     for (const auto& item : *items) {
@@ -78,8 +88,9 @@ std::optional<Verdict> ListingSearch::read(const Answer& answer, const HttpReque
         // Pages may overlap when something was added meanwhile: the same item is no second one.
         if (matched_ && matched_->equals(item)) continue;
         if (matched_) {
-            return outbox::Conflict{{
-                .code = "found_twice", .message = "the look-up found it more than once"}};
+            return outbox::Conflict{
+                {.code = "found_twice", .message = "the look-up found it more than once"}
+            };
         }
         matched_ = item;
         verdict_of_match_ = conflict_with(listing_.must_equal, item, scope_);
@@ -92,9 +103,11 @@ std::optional<Verdict> ListingSearch::read(const Answer& answer, const HttpReque
 }
 
 std::optional<Verdict> ListingSearch::go_on(
-    const Answer& answer, const Json::Array& items, const HttpRequest& request) {
+    const Answer& answer, const Json::Array& items, const HttpRequest& request
+) {
     if (!listing_.pagination) {
-        if (auto error = cut_short(answer, items.size(), request)) return incomplete(std::move(*error));
+        if (auto error = cut_short(answer, items.size(), request))
+            return incomplete(std::move(*error));
         return complete();
     }
     const auto& pagination = *listing_.pagination;
@@ -103,14 +116,16 @@ std::optional<Verdict> ListingSearch::go_on(
     if (!next.lost.empty()) return incomplete(inconclusive("listing_incomplete", next.lost));
     if (page_ >= pagination.max_pages()) {
         return incomplete(inconclusive(
-            "page_limit", "the listing goes on after " + std::to_string(page_) + " pages"));
+            "page_limit", "the listing goes on after " + std::to_string(page_) + " pages"
+        ));
     }
     const auto target = pagination.target(request, next.value);
     if (!target) {
         return incomplete(inconclusive("foreign_page", "the next page lies on another origin"));
     }
     if (*target == request.target) {
-        return incomplete(inconclusive("listing_incomplete", "the next page is the same page again"));
+        return incomplete(inconclusive("listing_incomplete", "the next page is the same page again")
+        );
     }
     next_target_ = *target;
     cursor_ = next.value;
@@ -137,14 +152,27 @@ Verdict ListingSearch::incomplete(Error error) const {
 }
 
 std::optional<Error> ListingSearch::cut_short(
-    const Answer& answer, std::size_t items, const HttpRequest& request) const {
-    constexpr std::array kLimits = {"limit", "per_page", "page_size", "pageSize", "maxResults",
-                                    "max_results", "first", "top", "$top", "count", "size"};
+    const Answer& answer, std::size_t items, const HttpRequest& request
+) const {
+    constexpr std::array kLimits = {
+        "limit",
+        "per_page",
+        "page_size",
+        "pageSize",
+        "maxResults",
+        "max_results",
+        "first",
+        "top",
+        "$top",
+        "count",
+        "size"
+    };
     if (matched_) return std::nullopt;
     for (const auto& [name, value] : answer.headers) {
         if (same_header_name(name, "link") && next_link(value)) {
             return inconclusive(
-                "listing_incomplete", "the listing links to a next page; reconcile needs paginate");
+                "listing_incomplete", "the listing links to a next page; reconcile needs paginate"
+            );
         }
     }
     for (const auto* name : kLimits) {
@@ -156,7 +184,8 @@ std::optional<Error> ListingSearch::cut_short(
             return inconclusive(
                 "listing_incomplete",
                 "the page is full (" + std::string(name) + "=" + *limit +
-                    ") of items that do not match; reconcile needs paginate or a sharper query");
+                    ") of items that do not match; reconcile needs paginate or a sharper query"
+            );
         }
     }
     return std::nullopt;

@@ -21,23 +21,25 @@ struct Listing {
 
     // Empty when the request has no items:. Mistakes are reported.
     static std::optional<Listing> compile(
-        const config::HttpRequest& request, CompileContext& context);
+        const config::HttpRequest& request, CompileContext& context
+    );
     [[nodiscard]] std::optional<outbox::Error> check(const Scope& scope) const;
 };
 
 // Whether found is the same as sent: the must_equal: of a reconcile, as a verdict.
 [[nodiscard]] std::optional<outbox::Verdict> conflict_with(
-    const std::optional<PointerConditions>& must_equal, const outbox::Json& item,
-    const Scope& scope);
+    const std::optional<PointerConditions>& must_equal, const outbox::Json& item, const Scope& scope
+);
 
 // One search through the pages of a listing. Pure: it reads answers and says what comes next.
 class ListingSearch {
-  public:
+ public:
     ListingSearch(const Listing& listing, const Scope& scope) : listing_(listing), scope_(scope) {}
 
     // The answer to `request`. Empty: next_target() names the next page.
     [[nodiscard]] std::optional<outbox::Verdict> read(
-        const Answer& answer, const HttpRequest& request);
+        const Answer& answer, const HttpRequest& request
+    );
     // The listing cannot be read to its end: inconclusive, unless a match was found already.
     [[nodiscard]] outbox::Verdict incomplete(outbox::Error error) const;
 
@@ -45,13 +47,15 @@ class ListingSearch {
     [[nodiscard]] int page() const { return page_; }
     [[nodiscard]] const std::string& cursor() const { return cursor_; }
 
-  private:
+ private:
     [[nodiscard]] std::optional<outbox::Verdict> go_on(
-        const Answer& answer, const outbox::Json::Array& items, const HttpRequest& request);
+        const Answer& answer, const outbox::Json::Array& items, const HttpRequest& request
+    );
     [[nodiscard]] outbox::Verdict complete() const;
     // A page that is full to its own limit, or that links to a next one, is not all there is.
     [[nodiscard]] std::optional<outbox::Error> cut_short(
-        const Answer& answer, std::size_t items, const HttpRequest& request) const;
+        const Answer& answer, std::size_t items, const HttpRequest& request
+    ) const;
 
     const Listing& listing_;
     const Scope& scope_;

@@ -8,7 +8,8 @@ asio::awaitable<outbox::Outcome> LogAction::perform(outbox::ToolCall call, outbo
         "tool log",
         {{"operation_id", call.intent.id.value},
          {"tool", call.intent.tool},
-         {"attempt", std::to_string(call.attempt)}});
+         {"attempt", std::to_string(call.attempt)}}
+    );
     co_return outbox::Succeeded{kLogged, {}};
 }
 

@@ -42,7 +42,8 @@ std::optional<Range> exit_code_range(const std::string& text) {
 using Parse = std::optional<Range> (*)(const std::string&);
 
 std::vector<Range> ranges_of(
-    const config::Value& value, config::Diagnostics& diagnostics, Parse parse, const char* hint) {
+    const config::Value& value, config::Diagnostics& diagnostics, Parse parse, const char* hint
+) {
     using Kind = config::Value::Kind;
     std::vector<Range> ranges;
     const auto add = [&](const config::Value& item) {
@@ -67,7 +68,8 @@ std::vector<Range> ranges_of(
 
 NumberSet NumberSet::statuses(const config::Value& value, config::Diagnostics& diagnostics) {
     NumberSet set;
-    set.ranges_ = ranges_of(value, diagnostics, status_range, "for instance 201, 5xx or [400, 42x]");
+    set.ranges_ =
+        ranges_of(value, diagnostics, status_range, "for instance 201, 5xx or [400, 42x]");
     return set;
 }
 
@@ -77,7 +79,9 @@ NumberSet NumberSet::exit_codes(const config::Value& value, config::Diagnostics&
     return set;
 }
 
-bool NumberSet::contains(int number) const { return overlaps(number, number); }
+bool NumberSet::contains(int number) const {
+    return overlaps(number, number);
+}
 
 bool NumberSet::overlaps(int from, int to) const {
     return std::any_of(ranges_.begin(), ranges_.end(), [&](const Range& range) {

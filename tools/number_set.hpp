@@ -11,7 +11,7 @@ namespace tools {
 
 // Which status or exit codes a condition means: 201, [200, 201], 5xx, [400, 42x].
 class NumberSet {
-  public:
+ public:
     // Mistakes are reported.
     static NumberSet statuses(const config::Value& value, config::Diagnostics& diagnostics);
     static NumberSet exit_codes(const config::Value& value, config::Diagnostics& diagnostics);
@@ -19,7 +19,7 @@ class NumberSet {
     [[nodiscard]] bool contains(int number) const;
     [[nodiscard]] bool overlaps(int from, int to) const;
 
-  private:
+ private:
     std::vector<std::pair<int, int>> ranges_;  // both ends included
 };
 

@@ -43,13 +43,16 @@ Pagination Pagination::compile(const config::Value& value, CompileContext& conte
             result.compile_to(member.value, context);
         } else if (member.key == "more") {
             result.more_ = PointerConditions::compile(
-                member.value, "more", PointerConditions::Optional::forbidden, context);
+                member.value, "more", PointerConditions::Optional::forbidden, context
+            );
         } else if (member.key == "max_pages") {
             result.compile_max_pages(member.value, context);
         } else {
             diagnostics.error(
-                member.key_mark, "unknown key " + member.key + " in paginate",
-                config::nearest_hint(member.key, {"from", "to", "more", "max_pages"}));
+                member.key_mark,
+                "unknown key " + member.key + " in paginate",
+                config::nearest_hint(member.key, {"from", "to", "more", "max_pages"})
+            );
         }
     }
     if (!from) diagnostics.error(value.mark, "paginate lacks from", kFromHint);
@@ -76,7 +79,9 @@ void Pagination::compile_from(const config::Value& value, CompileContext& contex
         from_ = same_header_name(*header, "link") ? From::link : From::header;
         from_name_ = *header;
     } else {
-        context.diagnostics.error(value.mark, "paginate.from \"" + text + "\" is not known", kFromHint);
+        context.diagnostics.error(
+            value.mark, "paginate.from \"" + text + "\" is not known", kFromHint
+        );
     }
 }
 
@@ -88,7 +93,8 @@ void Pagination::compile_to(const config::Value& value, CompileContext& context)
         to_query_ = *query;
     } else {
         context.diagnostics.error(
-            value.mark, "paginate.to \"" + value.text + "\" is not known", kToHint);
+            value.mark, "paginate.to \"" + value.text + "\" is not known", kToHint
+        );
     }
 }
 
@@ -108,16 +114,21 @@ std::optional<outbox::Error> Pagination::check(const Scope& scope) const {
 }
 
 std::string Pagination::named_next(
-    const Answer& answer, const Json::Array& items, std::size_t seen, int page) const {
+    const Answer& answer, const Json::Array& items, std::size_t seen, int page
+) const {
     const auto text_at = [&](const Json* root) {
         const auto* found = root == nullptr ? nullptr : root->at_pointer(from_name_);
         return found == nullptr ? std::string{} : scalar_text(*found).value_or("");
     };
     switch (from_) {
-        case From::body: return text_at(answer.body ? &*answer.body : nullptr);
-        case From::last: return items.empty() ? std::string{} : text_at(&items.back());
-        case From::offset: return items.empty() ? std::string{} : std::to_string(seen);
-        case From::page: return items.empty() ? std::string{} : std::to_string(page + 1);
+        case From::body:
+            return text_at(answer.body ? &*answer.body : nullptr);
+        case From::last:
+            return items.empty() ? std::string{} : text_at(&items.back());
+        case From::offset:
+            return items.empty() ? std::string{} : std::to_string(seen);
+        case From::page:
+            return items.empty() ? std::string{} : std::to_string(page + 1);
         case From::header: {
             const auto* header = answer.header(from_name_);
             return header == nullptr ? std::string{} : *header;
@@ -135,8 +146,8 @@ std::string Pagination::named_next(
 }
 
 Pagination::Next Pagination::next(
-    const Answer& answer, const Json::Array& items, std::size_t seen, int page,
-    const Scope& scope) const {
+    const Answer& answer, const Json::Array& items, std::size_t seen, int page, const Scope& scope
+) const {
     if (more_ && !(answer.body && more_->hold(*answer.body, scope))) return {};
     auto value = named_next(answer, items, seen, page);
     if (!value.empty()) return {.more = true, .value = std::move(value), .lost = {}};
@@ -144,8 +155,8 @@ Pagination::Next Pagination::next(
     return {.more = true, .value = {}, .lost = "the listing says there is more, but not where"};
 }
 
-std::optional<std::string> Pagination::target(
-    const HttpRequest& request, const std::string& value) const {
+std::optional<std::string> Pagination::target(const HttpRequest& request, const std::string& value)
+    const {
     if (to_url_) return same_origin_target(request, value);
     return with_parameter(request.target, to_query_, value);
 }

@@ -13,7 +13,7 @@ namespace tools {
 // last:/pointer in the last item, offset, page), where it goes (query:name, url), and whether
 // there is one (more:; without it, as long as a next page is named or a page was not empty).
 class Pagination {
-  public:
+ public:
     static Pagination compile(const config::Value& value, CompileContext& context);
 
     [[nodiscard]] int max_pages() const { return max_pages_; }
@@ -26,20 +26,26 @@ class Pagination {
     };
     // `seen` counts the items of all pages so far, this one's included.
     [[nodiscard]] Next next(
-        const Answer& answer, const outbox::Json::Array& items, std::size_t seen, int page,
-        const Scope& scope) const;
+        const Answer& answer,
+        const outbox::Json::Array& items,
+        std::size_t seen,
+        int page,
+        const Scope& scope
+    ) const;
     // Turns the request of the first page into that of the next; empty: it would lead elsewhere.
     [[nodiscard]] std::optional<std::string> target(
-        const HttpRequest& request, const std::string& value) const;
+        const HttpRequest& request, const std::string& value
+    ) const;
 
-  private:
+ private:
     enum class From { body, header, link, last, offset, page };
 
     void compile_from(const config::Value& value, CompileContext& context);
     void compile_to(const config::Value& value, CompileContext& context);
     void compile_max_pages(const config::Value& value, CompileContext& context);
     [[nodiscard]] std::string named_next(
-        const Answer& answer, const outbox::Json::Array& items, std::size_t seen, int page) const;
+        const Answer& answer, const outbox::Json::Array& items, std::size_t seen, int page
+    ) const;
 
     From from_ = From::body;
     std::string from_name_;

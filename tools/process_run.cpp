@@ -24,7 +24,8 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kErrorsLimit = 8 * 1024;
 constexpr auto kGrandchildWait = std::chrono::seconds{1};
-// The boot clock goes on while the machine sleeps, timers do not: look at it again at least so often.
+// The boot clock goes on while the machine sleeps, timers do not: look at it again at least so
+// often.
 constexpr auto kLongestSleep = std::chrono::seconds{1};
 // Where the kernel has no pidfd, the end is polled for.
 constexpr auto kPollSleep = milliseconds{20};
@@ -99,11 +100,12 @@ void keep(Stream& stream, std::size_t count) {
     if (count > room) stream.truncated = true;
 }
 
-void read_more(Shared child, Stream Child::*which) {
+void read_more(Shared child, Stream Child::* which) {
     auto& stream = (*child).*which;
     auto target = asio::buffer(stream.buffer);
     stream.descriptor.async_read_some(
-        target, [child, which](const boost::system::error_code& error, std::size_t count) {
+        target,
+        [child, which](const boost::system::error_code& error, std::size_t count) {
             auto& read = (*child).*which;
             keep(read, count);
             if (error) {
@@ -119,7 +121,8 @@ void read_more(Shared child, Stream Child::*which) {
 void watch_end(Shared child) {
     if (!child->handle) return;
     child->handle->async_wait(
-        asio::posix::stream_descriptor::wait_read, [child](const boost::system::error_code&) {
+        asio::posix::stream_descriptor::wait_read,
+        [child](const boost::system::error_code&) {
             if (child->abandoned) child->reap();
             child->wake.cancel();
         }

@@ -12,7 +12,7 @@ namespace tools {
 // invalid_argument). A refusal is found before the first byte, so it is a definite "no effect".
 template <class T>
 class Rendered {
-  public:
+ public:
     Rendered(T value) : state_(std::in_place_index<0>, std::move(value)) {}
     Rendered(outbox::Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
@@ -21,7 +21,7 @@ class Rendered {
     [[nodiscard]] const T& value() const { return std::get<0>(state_); }
     [[nodiscard]] const outbox::Error& error() const { return std::get<1>(state_); }
 
-  private:
+ private:
     std::variant<T, outbox::Error> state_;
 };
 

@@ -36,10 +36,14 @@ std::string with_crlf(std::string_view text) {
 
 std::string_view content_type(Body kind) {
     switch (kind) {
-        case Body::none: return {};
-        case Body::json: return "application/json";
-        case Body::form: return "application/x-www-form-urlencoded";
-        case Body::text: return "text/plain; charset=utf-8";
+        case Body::none:
+            return {};
+        case Body::json:
+            return "application/json";
+        case Body::form:
+            return "application/x-www-form-urlencoded";
+        case Body::text:
+            return "text/plain; charset=utf-8";
     }
     return {};
 }
@@ -48,15 +52,19 @@ std::string_view content_type(Body kind) {
 std::optional<Template> query_scalar(const config::Value& value, CompileContext& context) {
     using Kind = config::Value::Kind;
     switch (value.kind) {
-        case Kind::string: return Template::compile({value.text, value.mark}, context);
+        case Kind::string:
+            return Template::compile({value.text, value.mark}, context);
         case Kind::number:
-        case Kind::boolean: return Template::literal(value.text);
+        case Kind::boolean:
+            return Template::literal(value.text);
         case Kind::null:
         case Kind::sequence:
-        case Kind::mapping: break;
+        case Kind::mapping:
+            break;
     }
     context.diagnostics.error(
-        value.mark, "a query parameter must be a text, a number or a boolean",
+        value.mark,
+        "a query parameter must be a text, a number or a boolean",
         "a list of them repeats the parameter"
     );
     return std::nullopt;
@@ -65,7 +73,8 @@ std::optional<Template> query_scalar(const config::Value& value, CompileContext&
 }  // namespace
 
 std::optional<RequestTemplate> RequestTemplate::compile(
-    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context) {
+    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+) {
     RequestTemplate result;
     result.method_ = request.method.value;
     if (!is_token(result.method_)) {
@@ -86,7 +95,8 @@ std::optional<RequestTemplate> RequestTemplate::compile(
 
 void RequestTemplate::compile_headers(const config::HttpRequest& request, CompileContext& context) {
     constexpr std::array<std::string_view, 6> kOwn = {
-        "Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade"};
+        "Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Upgrade"
+    };
     for (const auto& [name, value] : request.headers) {
         if (!is_token(name.value)) {
             context.diagnostics.error(name.mark, "\"" + name.value + "\" is no name of a header");
@@ -135,14 +145,16 @@ void RequestTemplate::compile_body(const config::HttpRequest& request, CompileCo
 }
 
 void RequestTemplate::use_credential(
-    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context) {
+    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+) {
     if (!request.credential) return;
     const auto found = credentials.find(request.credential->value);
     if (found == credentials.end()) {
         std::vector<std::string> names;
         for (const auto& entry : credentials) names.push_back(entry.first);
         context.diagnostics.error(
-            request.credential->mark, "unknown credential " + request.credential->value,
+            request.credential->mark,
+            "unknown credential " + request.credential->value,
             names.empty() ? "declare it under credentials:"
                           : config::nearest_hint(request.credential->value, names)
         );
@@ -152,8 +164,10 @@ void RequestTemplate::use_credential(
     const auto& secret = credential.secret.value;
     if (credential.kind != CredentialKind::query && has_control(secret)) {
         context.diagnostics.error(
-            credential.secret.mark, "the secret of " + credential.name +
-            " holds a line break or another control character", "a header cannot carry it");
+            credential.secret.mark,
+            "the secret of " + credential.name + " holds a line break or another control character",
+            "a header cannot carry it"
+        );
         return;
     }
     switch (credential.kind) {
@@ -162,18 +176,27 @@ void RequestTemplate::use_credential(
             break;
         case CredentialKind::basic:
             secret_header_ = {
-                "Authorization", "Basic " + base64(credential.user_or_name + ":" + secret)};
+                "Authorization", "Basic " + base64(credential.user_or_name + ":" + secret)
+            };
             break;
-        case CredentialKind::header: secret_header_ = {credential.user_or_name, secret}; break;
-        case CredentialKind::query: secret_query_ = {credential.user_or_name, secret}; break;
+        case CredentialKind::header:
+            secret_header_ = {credential.user_or_name, secret};
+            break;
+        case CredentialKind::query:
+            secret_query_ = {credential.user_or_name, secret};
+            break;
     }
     if (secret_header_ && !is_token(secret_header_->first)) {
-        context.diagnostics.error(credential.mark, "\"" + secret_header_->first + "\" is no name of a header");
+        context.diagnostics.error(
+            credential.mark, "\"" + secret_header_->first + "\" is no name of a header"
+        );
     }
     if (secret_header_ && has_header(secret_header_->first)) {
         context.diagnostics.error(
-            request.credential->mark, "the header " + secret_header_->first +
-            " is set twice: by headers: and by the credential");
+            request.credential->mark,
+            "the header " + secret_header_->first +
+                " is set twice: by headers: and by the credential"
+        );
     }
 }
 
@@ -184,14 +207,16 @@ bool RequestTemplate::has_header(std::string_view name) const {
 }
 
 std::optional<outbox::Error> RequestTemplate::render_headers(
-    const Scope& scope, HttpRequest& request) const {
+    const Scope& scope, HttpRequest& request
+) const {
     for (const auto& [name, value] : headers_) {
         auto text = value.render_text(scope);
         if (!text.ok()) return text.error();
         if (!text.value()) continue;
         if (has_control(*text.value())) {
             return invalid_argument(
-                "the header " + name + " would hold a line break or another control character");
+                "the header " + name + " would hold a line break or another control character"
+            );
         }
         request.headers.emplace_back(name, std::move(*text.value()));
     }
@@ -205,14 +230,16 @@ std::optional<outbox::Error> RequestTemplate::render_headers(
 
 Rendered<std::string> RequestTemplate::render_body(const Scope& scope) const {
     switch (body_kind_) {
-        case Body::none: return std::string{};
+        case Body::none:
+            return std::string{};
         case Body::text: {
             auto text = body_text_.render_body(scope);
             if (text.ok() && crlf_) return with_crlf(text.value());
             return text;
         }
         case Body::json:
-        case Body::form: break;
+        case Body::form:
+            break;
     }
     auto value = body_value_.render(scope);
     if (!value.ok()) return value.error();

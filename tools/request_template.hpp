@@ -18,28 +18,31 @@ using Credentials = std::map<std::string, config::Credential>;
 // One HTTP request of the configuration, compiled: rendering gives the exact request, or refuses
 // before anything is sent. Every place escapes by itself.
 class RequestTemplate {
-  public:
+ public:
     // Mistakes are reported; empty when there is no request to be made of it.
     static std::optional<RequestTemplate> compile(
-        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+    );
 
     [[nodiscard]] Rendered<HttpRequest> render(const Scope& scope) const;
     // Sends the request to another path and query of the same origin: the next page of a listing.
     void retarget(HttpRequest& request, std::string target) const;
     [[nodiscard]] const Origin& origin() const { return url_.origin(); }
 
-  private:
+ private:
     using Named = std::vector<std::pair<std::string, Template>>;
 
     void compile_headers(const config::HttpRequest& request, CompileContext& context);
     void compile_query(const config::HttpRequest& request, CompileContext& context);
     void compile_body(const config::HttpRequest& request, CompileContext& context);
     void use_credential(
-        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context);
+        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
+    );
     [[nodiscard]] bool has_header(std::string_view name) const;
     [[nodiscard]] Rendered<std::string> render_body(const Scope& scope) const;
     [[nodiscard]] std::optional<outbox::Error> render_headers(
-        const Scope& scope, HttpRequest& request) const;
+        const Scope& scope, HttpRequest& request
+    ) const;
 
     std::string method_;
     UrlTemplate url_;

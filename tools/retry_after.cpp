@@ -45,15 +45,18 @@ int two_digits(std::string_view text, std::size_t at) {
 }  // namespace
 
 std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) {
-    constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    constexpr std::array<std::string_view, 12> kMonths = {
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
+    };
     if (text.size() != 29 || text.substr(3, 2) != ", " || text.substr(25) != " GMT" ||
         text[19] != ':' || text[22] != ':') {
         return std::nullopt;
     }
     const auto month = std::find(kMonths.begin(), kMonths.end(), text.substr(8, 3));
-    const int day = two_digits(text, 5), century = two_digits(text, 12), year = two_digits(text, 14);
-    const int hour = two_digits(text, 17), minute = two_digits(text, 20), second = two_digits(text, 23);
+    const int day = two_digits(text, 5), century = two_digits(text, 12),
+              year = two_digits(text, 14);
+    const int hour = two_digits(text, 17), minute = two_digits(text, 20),
+              second = two_digits(text, 23);
     if (month == kMonths.end() || day < 1 || century < 0 || year < 0 || hour < 0 || hour > 23 ||
         minute < 0 || minute > 59 || second < 0 || second > 60) {
         return std::nullopt;
@@ -61,7 +64,8 @@ std::optional<std::chrono::sys_seconds> parse_http_date(std::string_view text) {
     const std::chrono::year_month_day date{
         std::chrono::year{century * 100 + year},
         std::chrono::month{static_cast<unsigned>(month - kMonths.begin()) + 1},
-        std::chrono::day{static_cast<unsigned>(day)}};
+        std::chrono::day{static_cast<unsigned>(day)}
+    };
     if (!date.ok()) return std::nullopt;
     return std::chrono::sys_seconds{std::chrono::sys_days{date}} + std::chrono::hours{hour} +
            std::chrono::minutes{minute} + std::chrono::seconds{second};
@@ -74,7 +78,8 @@ RetryAfter RetryAfter::header(std::string name) {
 }
 
 std::optional<RetryAfter> RetryAfter::compile(
-    const config::Text& text, config::Diagnostics& diagnostics) {
+    const config::Text& text, config::Diagnostics& diagnostics
+) {
     if (text.value == "header") return header("Retry-After");
     RetryAfter result;
     if (const auto duration = config::parse_duration(text.value)) {
@@ -83,7 +88,8 @@ std::optional<RetryAfter> RetryAfter::compile(
     }
     if (text.value.empty() || (text.value.front() != '/' && text.value.rfind("header:", 0) != 0)) {
         diagnostics.error(
-            text.mark, "\"" + text.value + "\" is no retry_after",
+            text.mark,
+            "\"" + text.value + "\" is no retry_after",
             "header, header:X-Reset, a duration such as 2s, or a pointer such as /retry_in"
         );
         return std::nullopt;
@@ -95,7 +101,8 @@ std::optional<RetryAfter> RetryAfter::compile(
 }
 
 std::optional<milliseconds> RetryAfter::read(
-    const Answer& answer, std::chrono::system_clock::time_point now) const {
+    const Answer& answer, std::chrono::system_clock::time_point now
+) const {
     if (const auto* fixed = std::get_if<milliseconds>(&from_)) return *fixed;
     const auto& source = std::get<Source>(from_);
     std::optional<std::string> text;

@@ -13,17 +13,19 @@ namespace tools {
 
 // `retry_after:`: header (Retry-After), header:X-Reset, a duration (2s), or a body pointer.
 class RetryAfter {
-  public:
+ public:
     static std::optional<RetryAfter> compile(
-        const config::Text& text, config::Diagnostics& diagnostics);
+        const config::Text& text, config::Diagnostics& diagnostics
+    );
     static RetryAfter header(std::string name);
 
     // Empty when the answer does not say it in a way that can be understood. `now` is this
     // machine's wall clock; a date is compared with the answer's own Date header when it has one.
     [[nodiscard]] std::optional<std::chrono::milliseconds> read(
-        const Answer& answer, std::chrono::system_clock::time_point now) const;
+        const Answer& answer, std::chrono::system_clock::time_point now
+    ) const;
 
-  private:
+ private:
     std::variant<Source, std::chrono::milliseconds> from_;
 };
 

@@ -15,25 +15,32 @@ constexpr std::size_t kMessageBytes = 1000;
 
 // In the order of the enums.
 const std::vector<std::string> kAttemptEnds = {
-    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"};
+    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"
+};
 const std::vector<std::string> kProbeEnds = {
-    "found", "absent", "pending", "conflict", "inconclusive"};
+    "found", "absent", "pending", "conflict", "inconclusive"
+};
 
 template <class End>
 std::optional<End> compile_end(
-    const config::Text& then, const std::vector<std::string>& names,
-    config::Diagnostics& diagnostics) {
+    const config::Text& then,
+    const std::vector<std::string>& names,
+    config::Diagnostics& diagnostics
+) {
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (names[i] == then.value) return static_cast<End>(i);
     }
     diagnostics.error(
-        then.mark, "unknown end \"" + then.value + "\"", config::nearest_hint(then.value, names));
+        then.mark, "unknown end \"" + then.value + "\"", config::nearest_hint(then.value, names)
+    );
     return std::nullopt;
 }
 
 Wording compile_wording(
-    const config::Rule& rule, const std::optional<config::Value>& default_result,
-    CompileContext& context) {
+    const config::Rule& rule,
+    const std::optional<config::Value>& default_result,
+    CompileContext& context
+) {
     Wording wording;
     auto& diagnostics = context.diagnostics;
     const auto& result = rule.result ? rule.result : default_result;
@@ -49,7 +56,9 @@ Wording compile_wording(
 void check_wording(const config::Rule& rule, AttemptEnd end, config::Diagnostics& diagnostics) {
     const bool effect = end == AttemptEnd::succeeded || end == AttemptEnd::accepted;
     if (rule.result && !effect) {
-        diagnostics.error(rule.mark, "result belongs to succeeded or accepted", "use code: and message:");
+        diagnostics.error(
+            rule.mark, "result belongs to succeeded or accepted", "use code: and message:"
+        );
     }
     if (rule.retry_after && end != AttemptEnd::retry) {
         diagnostics.error(rule.mark, "retry_after belongs to then: retry");
@@ -86,26 +95,31 @@ Error unreadable(const Answer& answer) {
 }
 
 std::string default_message(const Answer& answer) {
-    if (answer.status) return "the other side answered with status " + std::to_string(*answer.status);
-    if (answer.exit_code) return "the command ended with exit code " + std::to_string(*answer.exit_code);
+    if (answer.status)
+        return "the other side answered with status " + std::to_string(*answer.status);
+    if (answer.exit_code)
+        return "the command ended with exit code " + std::to_string(*answer.exit_code);
     return "the answer says nothing";
 }
 
 }  // namespace
 
 std::optional<AttemptEnd> compile_attempt_end(
-    const config::Text& then, config::Diagnostics& diagnostics) {
+    const config::Text& then, config::Diagnostics& diagnostics
+) {
     return compile_end<AttemptEnd>(then, kAttemptEnds, diagnostics);
 }
 
 std::optional<ProbeEnd> compile_probe_end(
-    const config::Text& then, config::Diagnostics& diagnostics) {
+    const config::Text& then, config::Diagnostics& diagnostics
+) {
     return compile_end<ProbeEnd>(then, kProbeEnds, diagnostics);
 }
 
 Error describe(const Answer& answer) {
     constexpr std::array kMessages = {
-        "/detail", "/title", "/error/message", "/message", "/errors/0/message"};
+        "/detail", "/title", "/error/message", "/message", "/errors/0/message"
+    };
     Error error;
     if (answer.status) error.code = "status_" + std::to_string(*answer.status);
     if (answer.exit_code) error.code = "exit_" + std::to_string(*answer.exit_code);
@@ -127,7 +141,8 @@ outbox::Outcome make_outcome(AttemptEnd end, const Wording& wording, const Answe
             auto result = extracted(wording, answer);
             return outbox::Succeeded{std::move(result.value), std::move(result.note)};
         }
-        case AttemptEnd::accepted: return outbox::Accepted{extracted(wording, answer).value};
+        case AttemptEnd::accepted:
+            return outbox::Accepted{extracted(wording, answer).value};
         case AttemptEnd::rejected:
             return outbox::Rejected{worded(wording, answer), wording.proves_absence};
         case AttemptEnd::retry: {
@@ -139,13 +154,15 @@ outbox::Outcome make_outcome(AttemptEnd end, const Wording& wording, const Answe
             return outbox::RetryLater{
                 .error = worded(wording, answer),
                 .after = after ? after->read(answer, now) : std::nullopt,
-                .counts = !given_back};
+                .counts = !given_back
+            };
         }
         case AttemptEnd::unknown: {
             const auto cause = answer.exit_code ? outbox::Cause::exit_code : outbox::Cause::status;
             return outbox::Unknown{cause, worded(wording, answer)};
         }
-        case AttemptEnd::attention: return outbox::Attention{worded(wording, answer)};
+        case AttemptEnd::attention:
+            return outbox::Attention{worded(wording, answer)};
     }
     return outbox::Unknown{};
 }
@@ -162,16 +179,22 @@ outbox::Verdict make_verdict(ProbeEnd end, const Wording& wording, const Answer&
                 return outbox::Inconclusive{worded(wording, answer)};
             }
             return outbox::Absent{};
-        case ProbeEnd::pending: return outbox::Pending{worded(wording, answer).message};
-        case ProbeEnd::conflict: return outbox::Conflict{worded(wording, answer)};
-        case ProbeEnd::inconclusive: return outbox::Inconclusive{worded(wording, answer)};
+        case ProbeEnd::pending:
+            return outbox::Pending{worded(wording, answer).message};
+        case ProbeEnd::conflict:
+            return outbox::Conflict{worded(wording, answer)};
+        case ProbeEnd::inconclusive:
+            return outbox::Inconclusive{worded(wording, answer)};
     }
     return outbox::Inconclusive{};
 }
 
 OutcomeRules OutcomeRules::compile(
-    const std::vector<config::Rule>& rules, AnswerKind kind,
-    const std::optional<config::Value>& default_result, CompileContext& context) {
+    const std::vector<config::Rule>& rules,
+    AnswerKind kind,
+    const std::optional<config::Value>& default_result,
+    CompileContext& context
+) {
     OutcomeRules result;
     for (const auto& rule : rules) {
         Rule compiled;
@@ -185,7 +208,8 @@ OutcomeRules OutcomeRules::compile(
         const bool no_effect = end == AttemptEnd::rejected || end == AttemptEnd::retry;
         if (kind == AnswerKind::http && no_effect && compiled.when.names_status(500, 599)) {
             context.diagnostics.warning(
-                rule.mark, "a 5xx answer is mapped to " + rule.then.value + ", which means: no effect",
+                rule.mark,
+                "a 5xx answer is mapped to " + rule.then.value + ", which means: no effect",
                 "a server that fails may have acted before; use then: unknown"
             );
         }
@@ -197,8 +221,10 @@ OutcomeRules OutcomeRules::compile(
 std::optional<outbox::Outcome> OutcomeRules::match(const Answer& answer, const Scope& scope) const {
     for (const auto& rule : rules_) {
         switch (rule.when.holds(answer, scope)) {
-            case Holds::no: break;
-            case Holds::yes: return make_outcome(rule.end, rule.wording, answer);
+            case Holds::no:
+                break;
+            case Holds::yes:
+                return make_outcome(rule.end, rule.wording, answer);
             case Holds::undecidable:
                 return outbox::Unknown{outbox::Cause::unreadable, unreadable(answer)};
         }
@@ -214,8 +240,11 @@ std::optional<Error> OutcomeRules::check(const Scope& scope) const {
 }
 
 VerdictRules VerdictRules::compile(
-    const std::vector<config::Rule>& rules, AnswerKind kind,
-    const std::optional<config::Value>& default_result, CompileContext& context) {
+    const std::vector<config::Rule>& rules,
+    AnswerKind kind,
+    const std::optional<config::Value>& default_result,
+    CompileContext& context
+) {
     VerdictRules result;
     for (const auto& rule : rules) {
         Rule compiled;
@@ -225,13 +254,15 @@ VerdictRules VerdictRules::compile(
         if (end) compiled.end = *end;
         if (rule.retry_after || rule.proves_absence) {
             context.diagnostics.error(
-                rule.mark, "retry_after and proves_absence belong to outcomes, not to verdicts");
+                rule.mark, "retry_after and proves_absence belong to outcomes, not to verdicts"
+            );
         }
-        const bool failed = compiled.when.names_status(500, 599) ||
-                            compiled.when.names_status(401, 401);
+        const bool failed =
+            compiled.when.names_status(500, 599) || compiled.when.names_status(401, 401);
         if (end == ProbeEnd::absent && failed) {
             context.diagnostics.error(
-                rule.mark, "a look-up that failed (401, 5xx) cannot mean absent",
+                rule.mark,
+                "a look-up that failed (401, 5xx) cannot mean absent",
                 "leave these statuses out: they are inconclusive by themselves"
             );
         }
@@ -243,9 +274,12 @@ VerdictRules VerdictRules::compile(
 std::optional<outbox::Verdict> VerdictRules::match(const Answer& answer, const Scope& scope) const {
     for (const auto& rule : rules_) {
         switch (rule.when.holds(answer, scope)) {
-            case Holds::no: break;
-            case Holds::yes: return make_verdict(rule.end, rule.wording, answer);
-            case Holds::undecidable: return outbox::Inconclusive{unreadable(answer)};
+            case Holds::no:
+                break;
+            case Holds::yes:
+                return make_verdict(rule.end, rule.wording, answer);
+            case Holds::undecidable:
+                return outbox::Inconclusive{unreadable(answer)};
         }
     }
     return std::nullopt;

@@ -20,9 +20,11 @@ enum class ProbeEnd { found, absent, pending, conflict, inconclusive };
 
 // `then:`; mistakes are reported with the nearest name, empty then.
 [[nodiscard]] std::optional<AttemptEnd> compile_attempt_end(
-    const config::Text& then, config::Diagnostics& diagnostics);
+    const config::Text& then, config::Diagnostics& diagnostics
+);
 [[nodiscard]] std::optional<ProbeEnd> compile_probe_end(
-    const config::Text& then, config::Diagnostics& diagnostics);
+    const config::Text& then, config::Diagnostics& diagnostics
+);
 
 // How an end is worded, beyond its kind.
 struct Wording {
@@ -33,9 +35,11 @@ struct Wording {
     bool proves_absence = false;
 };
 [[nodiscard]] outbox::Outcome make_outcome(
-    AttemptEnd end, const Wording& wording, const Answer& answer);
+    AttemptEnd end, const Wording& wording, const Answer& answer
+);
 [[nodiscard]] outbox::Verdict make_verdict(
-    ProbeEnd end, const Wording& wording, const Answer& answer);
+    ProbeEnd end, const Wording& wording, const Answer& answer
+);
 
 // Code and message of an answer: status_422 and what its body says under the usual names, or
 // exit_65 and the first line of standard error.
@@ -44,18 +48,21 @@ struct Wording {
 // outcomes: of execute, in order; the first match wins. A rule that would need a body nobody could
 // read stops the search: what comes behind it might be wrong, so the attempt is unknown.
 class OutcomeRules {
-  public:
+ public:
     // A rule without a result: of its own takes the default one.
     static OutcomeRules compile(
-        const std::vector<config::Rule>& rules, AnswerKind kind,
-        const std::optional<config::Value>& default_result, CompileContext& context);
+        const std::vector<config::Rule>& rules,
+        AnswerKind kind,
+        const std::optional<config::Value>& default_result,
+        CompileContext& context
+    );
 
     // Empty: no rule matches, the adapter's defaults decide.
-    [[nodiscard]] std::optional<outbox::Outcome> match(
-        const Answer& answer, const Scope& scope) const;
+    [[nodiscard]] std::optional<outbox::Outcome> match(const Answer& answer, const Scope& scope)
+        const;
     [[nodiscard]] std::optional<outbox::Error> check(const Scope& scope) const;
 
-  private:
+ private:
     struct Rule {
         Condition when;
         AttemptEnd end = AttemptEnd::unknown;
@@ -66,17 +73,20 @@ class OutcomeRules {
 
 // verdicts: of reconcile, in order; the first match wins.
 class VerdictRules {
-  public:
+ public:
     static VerdictRules compile(
-        const std::vector<config::Rule>& rules, AnswerKind kind,
-        const std::optional<config::Value>& default_result, CompileContext& context);
+        const std::vector<config::Rule>& rules,
+        AnswerKind kind,
+        const std::optional<config::Value>& default_result,
+        CompileContext& context
+    );
 
-    [[nodiscard]] std::optional<outbox::Verdict> match(
-        const Answer& answer, const Scope& scope) const;
+    [[nodiscard]] std::optional<outbox::Verdict> match(const Answer& answer, const Scope& scope)
+        const;
     [[nodiscard]] std::optional<outbox::Error> check(const Scope& scope) const;
     [[nodiscard]] bool empty() const { return rules_.empty(); }
 
-  private:
+ private:
     struct Rule {
         Condition when;
         ProbeEnd end = ProbeEnd::inconclusive;

@@ -22,7 +22,8 @@ const Json* child(const Json& value, const std::string& name) {
 }
 
 std::optional<Json> descend(
-    const Json& start, const std::vector<std::string>& path, std::size_t from) {
+    const Json& start, const std::vector<std::string>& path, std::size_t from
+) {
     const Json* value = &start;
     for (std::size_t i = from; i < path.size(); ++i) {
         value = child(*value, path[i]);
@@ -49,7 +50,9 @@ std::optional<Json> of_operation(const outbox::ToolCall& call, const std::string
     return std::nullopt;
 }
 
-std::optional<Json> of_original(const outbox::Intent& intent, const std::vector<std::string>& path) {
+std::optional<Json> of_original(
+    const outbox::Intent& intent, const std::vector<std::string>& path
+) {
     if (path[1] == "arguments") return descend(intent.original_arguments, path, 2);
     if (path[1] == "result") return descend(intent.original_result, path, 2);
     if (path[1] == "id" && intent.compensates) return Json(intent.compensates->value);
@@ -134,7 +137,8 @@ std::optional<outbox::DbTime> parse_iso8601(std::string_view text) {
         return std::nullopt;
     }
     const int year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
-    const int hour = digits(text, 11, 2), minute = digits(text, 14, 2), second = digits(text, 17, 2);
+    const int hour = digits(text, 11, 2), minute = digits(text, 14, 2),
+              second = digits(text, 17, 2);
     if (year < 0 || month < 0 || day < 0) return std::nullopt;
     if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
         return std::nullopt;
@@ -142,7 +146,8 @@ std::optional<outbox::DbTime> parse_iso8601(std::string_view text) {
     const std::chrono::year_month_day date{
         std::chrono::year{year},
         std::chrono::month{static_cast<unsigned>(month)},
-        std::chrono::day{static_cast<unsigned>(day)}};
+        std::chrono::day{static_cast<unsigned>(day)}
+    };
     if (!date.ok()) return std::nullopt;
     std::size_t at = kSecondsEnd;
     int micros = 0;

@@ -26,7 +26,8 @@ struct Scope {
 
 // The value of a path that the compiler accepted; empty: the operation has no such value.
 [[nodiscard]] std::optional<outbox::Json> lookup(
-    const Scope& scope, const std::vector<std::string>& path);
+    const Scope& scope, const std::vector<std::string>& path
+);
 
 // Roots and their fixed members; empty: any member.
 struct Root {

@@ -10,7 +10,9 @@ namespace {
 
 using outbox::Json;
 
-std::string braces(const Expression& expression) { return "{{ " + expression.source + " }}"; }
+std::string braces(const Expression& expression) {
+    return "{{ " + expression.source + " }}";
+}
 
 }  // namespace
 
@@ -76,12 +78,14 @@ Template Template::compile(const config::Text& text, CompileContext& context) {
         const auto close = closing_braces(all, open + 2);
         if (close == std::string_view::npos) {
             context.diagnostics.error(
-                text.mark, "{{ is never closed: " + std::string(all.substr(open, 40)),
+                text.mark,
+                "{{ is never closed: " + std::string(all.substr(open, 40)),
                 "a template is written {{ path | filter }}"
             );
             break;
         }
-        auto expression = parse_expression(all.substr(open + 2, close - open - 2), text.mark, context);
+        auto expression =
+            parse_expression(all.substr(open + 2, close - open - 2), text.mark, context);
         if (expression) pieces.push_back({{}, std::move(expression)});
         at = close + 2;
     }
@@ -93,14 +97,15 @@ Template Template::compile_escaped(const config::Text& text, CompileContext& con
     for (const auto& piece : compiled.pieces_) {
         if (!piece.expression) continue;
         const auto& filters = piece.expression->filters;
-        const bool named = !filters.empty() && std::any_of(
-            filter_kinds().begin(), filter_kinds().end(), [&](const FilterKind& kind) {
+        const bool named =
+            !filters.empty() &&
+            std::any_of(filter_kinds().begin(), filter_kinds().end(), [&](const FilterKind& kind) {
                 return kind.escapes && kind.id == filters.back().id;
-            }
-        );
+            });
         if (named) continue;
         context.diagnostics.error(
-            text.mark, braces(*piece.expression) + " does not say how it is escaped",
+            text.mark,
+            braces(*piece.expression) + " does not say how it is escaped",
             "end it with | json, | xml, | ical_text or | raw"
         );
     }
@@ -133,8 +138,8 @@ Rendered<std::optional<Json>> Template::render_value(const Scope& scope) const {
     return std::optional<Json>(Json(std::move(*text.value())));
 }
 
-Rendered<std::optional<std::string>> Template::render_text(
-    const Scope& scope, Encode encode) const {
+Rendered<std::optional<std::string>> Template::render_text(const Scope& scope, Encode encode)
+    const {
     std::string out;
     for (const auto& piece : pieces_) {
         if (!piece.expression) {

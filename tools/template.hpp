@@ -33,7 +33,7 @@ using Encode = std::string (*)(std::string_view);
 // A text of the configuration, compiled once when the file loads. Rendering is one pass: what a
 // value contains is never a template.
 class Template {
-  public:
+ public:
     struct Piece {
         std::string literal;  // when there is no expression
         std::optional<Expression> expression;
@@ -57,12 +57,13 @@ class Template {
     // optional value is missing, and the member is to be left out.
     [[nodiscard]] Rendered<std::optional<outbox::Json>> render_value(const Scope& scope) const;
     [[nodiscard]] Rendered<std::optional<std::string>> render_text(
-        const Scope& scope, Encode encode = nullptr) const;
+        const Scope& scope, Encode encode = nullptr
+    ) const;
     // An optional value that is missing becomes empty text; for bodies, where nothing can be
     // left out.
     [[nodiscard]] Rendered<std::string> render_body(const Scope& scope) const;
 
-  private:
+ private:
     std::vector<Piece> pieces_;
 };
 

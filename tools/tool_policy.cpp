@@ -20,19 +20,25 @@ Json as_written(const config::Value& value) {
     using Kind = config::Value::Kind;
     if (!value.source.empty()) return Json(value.source);
     switch (value.kind) {
-        case Kind::null: return {};
-        case Kind::boolean: return Json(value.text == "true");
-        case Kind::number: return Json(Json::Number{value.text});
-        case Kind::string: return Json(value.text);
+        case Kind::null:
+            return {};
+        case Kind::boolean:
+            return Json(value.text == "true");
+        case Kind::number:
+            return Json(Json::Number{value.text});
+        case Kind::string:
+            return Json(value.text);
         case Kind::sequence: {
             Json::Array items;
             for (const auto& item : value.items) items.push_back(as_written(item));
             return Json(std::move(items));
         }
-        case Kind::mapping: break;
+        case Kind::mapping:
+            break;
     }
     Json::Object members;
-    for (const auto& member : value.members) members.emplace_back(member.key, as_written(member.value));
+    for (const auto& member : value.members)
+        members.emplace_back(member.key, as_written(member.value));
     std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
         return a.first < b.first;
     });
@@ -46,8 +52,11 @@ std::string resolved(const config::Text& text) {
 
 Json target_of(const config::HttpRequest& request) {
     return Json(Json::Array{
-        "http", resolved(request.method), resolved(request.url),
-        request.credential ? Json(request.credential->value) : Json{}});
+        "http",
+        resolved(request.method),
+        resolved(request.url),
+        request.credential ? Json(request.credential->value) : Json{}
+    });
 }
 
 Json target_of(const config::Command& command) {
@@ -56,8 +65,12 @@ Json target_of(const config::Command& command) {
     return Json(std::move(items));
 }
 
-Json target_of(const config::LogAction&) { return Json("log"); }
-Json target_of(const config::Manual&) { return Json("manual"); }
+Json target_of(const config::LogAction&) {
+    return Json("log");
+}
+Json target_of(const config::Manual&) {
+    return Json("manual");
+}
 
 Json key_json(const config::Key& key) {
     Json out;
@@ -70,7 +83,8 @@ Json key_json(const config::Key& key) {
 
 Json reconcile_json(const config::Tool& tool) {
     constexpr std::array<std::string_view, 6> kPatience = {
-        "settle", "confirmations", "interval", "max_interval", "give_up_after", "after_absent"};
+        "settle", "confirmations", "interval", "max_interval", "give_up_after", "after_absent"
+    };
     Json out;
     if (!tool.reconcile_by) return out;
     out.set("target", std::visit([](const auto& by) { return target_of(by); }, *tool.reconcile_by));
@@ -113,7 +127,9 @@ KeySettings key_settings(const config::Key& key, config::Diagnostics& diagnostic
 std::int64_t request_hash(const config::Tool& tool) {
     const Json all(Json::Array{
         std::visit([](const auto& execute) { return target_of(execute); }, tool.execute),
-        key_json(tool.key), reconcile_json(tool)});
+        key_json(tool.key),
+        reconcile_json(tool)
+    });
     const auto digest = outbox::sha256({outbox::to_text(all)});
     std::uint64_t head = 0;
     for (std::size_t i = 0; i < sizeof head; ++i) head = (head << 8U) | digest[i];
@@ -125,7 +141,8 @@ std::string revision_of(const config::Tool& tool) {
     constexpr std::size_t kDigits = 16;
     const auto request = std::to_string(request_hash(tool));
     const auto text = outbox::to_text(as_written(tool.source));
-    return outbox::to_hex(outbox::sha256({tool.name, "\n", request, "\n", text})).substr(0, kDigits);
+    return outbox::to_hex(outbox::sha256({tool.name, "\n", request, "\n", text}))
+        .substr(0, kDigits);
 }
 
 outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& diagnostics) {
@@ -142,7 +159,8 @@ outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& di
         .max = tool.retry.max,
         .multiplier = tool.retry.multiplier,
         .jitter = tool.retry.jitter,
-        .give_up_after = tool.retry.give_up_after};
+        .give_up_after = tool.retry.give_up_after
+    };
     policy.reconcile = {
         .manual = tool.reconcile_by && std::holds_alternative<config::Manual>(*tool.reconcile_by),
         .settle = tool.reconcile.settle,
@@ -151,7 +169,8 @@ outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& di
         .max_interval = tool.reconcile.max_interval,
         .give_up_after = tool.reconcile.give_up_after,
         .after_absent = tool.reconcile.after_absent == "hold" ? outbox::AfterAbsent::hold
-                                                              : outbox::AfterAbsent::retry};
+                                                              : outbox::AfterAbsent::retry
+    };
     policy.key = key_settings(tool.key, diagnostics);
     policy.request_hash = request_hash(tool);
     policy.revision = revision_of(tool);

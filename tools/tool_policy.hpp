@@ -7,7 +7,8 @@ namespace tools {
 
 // What the loops need of a tool. Key settings that cannot work are reported.
 [[nodiscard]] outbox::ToolPolicy make_policy(
-    const config::Tool& tool, config::Diagnostics& diagnostics);
+    const config::Tool& tool, config::Diagnostics& diagnostics
+);
 
 // Hash of the request a look-up looks for: execute target, credential name, key settings and
 // reconcile. How often and how patiently is asked is left out: a longer settle must not turn every

@@ -21,7 +21,8 @@ void merge(const config::Diagnostics& found, config::Diagnostics& into) {
     const auto known = into.all();
     for (const auto& diagnostic : found.all()) {
         const bool said = std::any_of(known.begin(), known.end(), [&](const auto& other) {
-            return other.severity == config::Severity::error && same_place(other.mark, diagnostic.mark);
+            return other.severity == config::Severity::error &&
+                   same_place(other.mark, diagnostic.mark);
         });
         if (said) continue;
         if (diagnostic.severity == config::Severity::error) {
@@ -33,7 +34,8 @@ void merge(const config::Diagnostics& found, config::Diagnostics& into) {
 }
 
 std::vector<CompiledTool> compile_all(
-    const config::Config& config, config::Diagnostics& diagnostics) {
+    const config::Config& config, config::Diagnostics& diagnostics
+) {
     config::Diagnostics found;
     std::vector<CompiledTool> compiled;
     for (const auto& tool : config.tools) {
@@ -45,47 +47,62 @@ std::vector<CompiledTool> compile_all(
 
 // One HTTP client per distinct options, so that tools of one provider share its connections.
 class Clients {
-  public:
+ public:
     explicit Clients(const Services& services) : services_(services) {}
 
     std::shared_ptr<HttpSender> of(const HttpOptions& options) {
         const Key key{
-            options.connect_timeout, options.max_response_bytes, options.tls_verify,
-            options.ca_file, options.max_connections_per_host, options.allow_private_hosts};
+            options.connect_timeout,
+            options.max_response_bytes,
+            options.tls_verify,
+            options.ca_file,
+            options.max_connections_per_host,
+            options.allow_private_hosts
+        };
         auto& client = clients_[key];
         if (!client) {
             client = std::make_shared<HttpClientSender>(
-                services_.executor, options, services_.failpoints);
+                services_.executor, options, services_.failpoints
+            );
         }
         return client;
     }
 
-  private:
+ private:
     using Key = std::tuple<
-        std::chrono::milliseconds, std::size_t, bool, std::optional<std::string>, std::size_t,
+        std::chrono::milliseconds,
+        std::size_t,
+        bool,
+        std::optional<std::string>,
+        std::size_t,
         bool>;
     const Services& services_;
     std::map<Key, std::shared_ptr<HttpSender>> clients_;
 };
 
-std::unique_ptr<Action> make_action(CompiledTool& tool, const Services& services, Clients& clients) {
+std::unique_ptr<Action> make_action(
+    CompiledTool& tool, const Services& services, Clients& clients
+) {
     if (auto* http = std::get_if<HttpExecute>(&tool.execute)) {
         return std::make_unique<HttpAction>(std::move(*http), clients.of(tool.http));
     }
     if (auto* command = std::get_if<CommandExecute>(&tool.execute)) {
         return std::make_unique<CommandAction>(
-            std::move(*command), tool.output_limit, services.failpoints);
+            std::move(*command), tool.output_limit, services.failpoints
+        );
     }
     return std::make_unique<LogAction>(services.log);
 }
 
 std::unique_ptr<Probe> make_probe(CompiledTool& tool, Clients& clients) {
-    if (!tool.lookup) return std::make_unique<NoProbe>("only a person can tell whether it happened");
+    if (!tool.lookup)
+        return std::make_unique<NoProbe>("only a person can tell whether it happened");
     if (auto* http = std::get_if<HttpLookup>(&*tool.lookup)) {
         return std::make_unique<HttpProbe>(std::move(*http), clients.of(tool.http));
     }
     return std::make_unique<CommandProbe>(
-        std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit);
+        std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit
+    );
 }
 
 }  // namespace
@@ -95,7 +112,8 @@ void check_toolset(const config::Config& config, config::Diagnostics& diagnostic
 }
 
 std::unique_ptr<outbox::Toolset> build_toolset(
-    const config::Config& config, config::Diagnostics& diagnostics, Services services) {
+    const config::Config& config, config::Diagnostics& diagnostics, Services services
+) {
     auto compiled = compile_all(config, diagnostics);
     if (diagnostics.has_errors()) return nullptr;
     Clients clients(services);
@@ -103,9 +121,10 @@ std::unique_ptr<outbox::Toolset> build_toolset(
     for (auto& tool : compiled) {
         auto action = make_action(tool, services, clients);
         auto probe = make_probe(tool, clients);
-        toolset->add({
-            std::move(tool.policy),
-            std::make_unique<AdapterTool>(std::move(action), std::move(probe))});
+        toolset->add(
+            {std::move(tool.policy),
+             std::make_unique<AdapterTool>(std::move(action), std::move(probe))}
+        );
     }
     return toolset;
 }

@@ -23,6 +23,7 @@ void check_toolset(const config::Config& config, config::Diagnostics& diagnostic
 
 // The same, and the adapters themselves; null when anything is wrong.
 [[nodiscard]] std::unique_ptr<outbox::Toolset> build_toolset(
-    const config::Config& config, config::Diagnostics& diagnostics, Services services);
+    const config::Config& config, config::Diagnostics& diagnostics, Services services
+);
 
 }  // namespace tools

@@ -1,8 +1,8 @@
 #include "tools/url_template.hpp"
 
+#include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
-#include <algorithm>
 #include <utility>
 
 #include "tools/encoding.hpp"
@@ -16,7 +16,9 @@ using Piece = Template::Piece;
 constexpr const char* kFixedHosts =
     "hosts are fixed by the file: a template may fill path segments, query and headers";
 
-bool is_dots(const std::string& segment) { return segment == "." || segment == ".."; }
+bool is_dots(const std::string& segment) {
+    return segment == "." || segment == "..";
+}
 
 // The URL with a plain character where a template stands, for checking its shape.
 std::string shape(const std::vector<Piece>& pieces) {
@@ -42,9 +44,7 @@ Split split(const std::vector<Piece>& pieces) {
     Split result;
     std::vector<Piece> current;
     bool in_query = false;
-    const auto flush = [&] {
-        result.segments.emplace_back(std::exchange(current, {}));
-    };
+    const auto flush = [&] { result.segments.emplace_back(std::exchange(current, {})); };
     for (const auto& piece : pieces) {
         if (piece.expression || in_query) {
             current.push_back(piece);
@@ -76,11 +76,13 @@ Split split(const std::vector<Piece>& pieces) {
 }
 
 std::optional<Origin> checked_origin(
-    const std::string& url, const config::Mark& mark, config::Diagnostics& diagnostics) {
+    const std::string& url, const config::Mark& mark, config::Diagnostics& diagnostics
+) {
     const auto parsed = urls::parse_uri(url);
     if (!parsed) {
         diagnostics.error(
-            mark, "not a valid URL: " + url,
+            mark,
+            "not a valid URL: " + url,
             "write it as https://host/path; encode spaces and the like as %20"
         );
         return std::nullopt;
@@ -132,8 +134,7 @@ std::string origin_text(const Origin& origin) {
            (v6 ? "]" : "") + ":" + std::to_string(origin.port);
 }
 
-std::optional<UrlTemplate> UrlTemplate::compile(
-    const config::Text& url, CompileContext& context) {
+std::optional<UrlTemplate> UrlTemplate::compile(const config::Text& url, CompileContext& context) {
     const auto compiled = Template::compile(url, context);
     auto pieces = compiled.pieces();
     if (pieces.empty()) {

@@ -13,7 +13,7 @@ namespace tools {
 // A URL whose scheme, host and port are fixed by the file. Templates fill path segments and query
 // values, percent-encoded, so a rendered "/" or ".." cannot make a segment.
 class UrlTemplate {
-  public:
+ public:
     // Mistakes are reported; empty when the URL cannot be used.
     static std::optional<UrlTemplate> compile(const config::Text& url, CompileContext& context);
 
@@ -22,7 +22,7 @@ class UrlTemplate {
     [[nodiscard]] Rendered<std::string> render(const Scope& scope) const;
     [[nodiscard]] bool has_query() const { return query_.has_value(); }
 
-  private:
+ private:
     Origin origin_;
     std::vector<Template> segments_;
     std::optional<Template> query_;

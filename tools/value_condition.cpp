@@ -58,7 +58,8 @@ ValueCondition ValueCondition::compile(const config::Value& value, CompileContex
         }
         if (value.members.empty()) {
             context.diagnostics.error(
-                value.mark, "an empty condition", "exists, contains, matches or not");
+                value.mark, "an empty condition", "exists, contains, matches or not"
+            );
         }
     } else {
         result.kind_ = Kind::equals;
@@ -68,7 +69,8 @@ ValueCondition ValueCondition::compile(const config::Value& value, CompileContex
 }
 
 ValueCondition ValueCondition::compile_operator(
-    const config::Value::Member& member, CompileContext& context) {
+    const config::Value::Member& member, CompileContext& context
+) {
     ValueCondition result;
     if (member.key == "exists") {
         result.kind_ = Kind::exists;
@@ -90,7 +92,8 @@ ValueCondition ValueCondition::compile_operator(
         result.inner_.push_back(compile(member.value, context));
     } else {
         context.diagnostics.error(
-            member.key_mark, "unknown condition " + member.key,
+            member.key_mark,
+            "unknown condition " + member.key,
             config::nearest_hint(member.key, {"exists", "contains", "matches", "not"})
         );
     }
@@ -119,13 +122,19 @@ bool ValueCondition::contains_value(const Json* value, const Json& part) const {
 bool ValueCondition::holds(const Json* value, const Scope& scope) const {
     const auto inner_holds = [&](const ValueCondition& c) { return c.holds(value, scope); };
     switch (kind_) {
-        case Kind::any_of: return std::any_of(inner_.begin(), inner_.end(), inner_holds);
-        case Kind::all_of: return std::all_of(inner_.begin(), inner_.end(), inner_holds);
-        case Kind::not_: return std::none_of(inner_.begin(), inner_.end(), inner_holds);
-        case Kind::exists: return (value != nullptr) == exists_;
-        case Kind::matches: return matches_pattern(value);
+        case Kind::any_of:
+            return std::any_of(inner_.begin(), inner_.end(), inner_holds);
+        case Kind::all_of:
+            return std::all_of(inner_.begin(), inner_.end(), inner_holds);
+        case Kind::not_:
+            return std::none_of(inner_.begin(), inner_.end(), inner_holds);
+        case Kind::exists:
+            return (value != nullptr) == exists_;
+        case Kind::matches:
+            return matches_pattern(value);
         case Kind::equals:
-        case Kind::contains: break;
+        case Kind::contains:
+            break;
     }
     const auto rendered = value_.render(scope);
     if (!rendered.ok() || !rendered.value()) return false;
@@ -146,9 +155,8 @@ std::optional<outbox::Error> ValueCondition::check(const Scope& scope) const {
 }
 
 bool ValueCondition::optional() const {
-    return value_.optional() || std::any_of(inner_.begin(), inner_.end(), [](const auto& c) {
-        return c.optional();
-    });
+    return value_.optional() ||
+           std::any_of(inner_.begin(), inner_.end(), [](const auto& c) { return c.optional(); });
 }
 
 bool ValueCondition::left_out(const Scope& scope) const {
@@ -163,24 +171,28 @@ bool ValueCondition::left_out(const Scope& scope) const {
 }
 
 PointerConditions PointerConditions::compile(
-    const config::Value& value, std::string_view what, Optional optional, CompileContext& context) {
+    const config::Value& value, std::string_view what, Optional optional, CompileContext& context
+) {
     PointerConditions result;
     const std::string name(what);
     if (!value.is(ValueKind::mapping)) {
         context.diagnostics.error(
-            value.mark, name + " must be a mapping", "for instance { /id: 7 }");
+            value.mark, name + " must be a mapping", "for instance { /id: 7 }"
+        );
         return result;
     }
     if (value.members.empty()) {
         context.diagnostics.error(
-            value.mark, name + " is empty, so everything would match", "for instance { /id: 7 }");
+            value.mark, name + " is empty, so everything would match", "for instance { /id: 7 }"
+        );
     }
     for (const auto& member : value.members) {
         check_pointer(member.key, member.key_mark, context.diagnostics);
         auto condition = ValueCondition::compile(member.value, context);
         if (optional == Optional::forbidden && condition.optional()) {
             context.diagnostics.error(
-                member.value.mark, "a condition of " + name + " cannot be left out",
+                member.value.mark,
+                "a condition of " + name + " cannot be left out",
                 "remove | optional: fewer conditions could match something else"
             );
         }
@@ -193,8 +205,8 @@ bool PointerConditions::hold(const Json& root, const Scope& scope) const {
     return !first_broken(root, scope).has_value();
 }
 
-std::optional<std::string> PointerConditions::first_broken(
-    const Json& root, const Scope& scope) const {
+std::optional<std::string> PointerConditions::first_broken(const Json& root, const Scope& scope)
+    const {
     for (const auto& [pointer, condition] : conditions_) {
         if (condition.left_out(scope)) continue;
         if (!condition.holds(root.at_pointer(pointer), scope)) return pointer;

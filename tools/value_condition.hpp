@@ -19,7 +19,7 @@ namespace tools {
 // One `cond`: a scalar (equal, JSON types kept), a list (any of), or a mapping of exists, contains,
 // matches and not, of which all must hold.
 class ValueCondition {
-  public:
+ public:
     ValueCondition();
     ~ValueCondition();
     ValueCondition(ValueCondition&&) noexcept;
@@ -36,11 +36,12 @@ class ValueCondition {
     // It compares with an optional value that this operation does not have.
     [[nodiscard]] bool left_out(const Scope& scope) const;
 
-  private:
+ private:
     enum class Kind { equals, any_of, exists, contains, matches, not_, all_of };
 
     static ValueCondition compile_operator(
-        const config::Value::Member& member, CompileContext& context);
+        const config::Value::Member& member, CompileContext& context
+    );
     [[nodiscard]] bool matches_pattern(const outbox::Json* value) const;
     [[nodiscard]] bool contains_value(const outbox::Json* value, const outbox::Json& part) const;
 
@@ -53,21 +54,26 @@ class ValueCondition {
 
 // Conditions on members of a JSON value, by pointer: body:, match:, must_equal:, more:.
 class PointerConditions {
-  public:
+ public:
     enum class Optional { forbidden, allowed };
     // `what` names the place in messages. Only must_equal may leave a comparison out: a match
     // with fewer conditions could find somebody else's effect.
     static PointerConditions compile(
-        const config::Value& value, std::string_view what, Optional optional, CompileContext& context);
+        const config::Value& value,
+        std::string_view what,
+        Optional optional,
+        CompileContext& context
+    );
 
     [[nodiscard]] bool hold(const outbox::Json& root, const Scope& scope) const;
     // The pointer of the first condition that does not hold.
     [[nodiscard]] std::optional<std::string> first_broken(
-        const outbox::Json& root, const Scope& scope) const;
+        const outbox::Json& root, const Scope& scope
+    ) const;
     [[nodiscard]] std::optional<outbox::Error> check(const Scope& scope) const;
     [[nodiscard]] bool empty() const { return conditions_.empty(); }
 
-  private:
+ private:
     std::vector<std::pair<std::string, ValueCondition>> conditions_;
 };
 

@@ -8,9 +8,12 @@ using Kind = config::Value::Kind;
 
 Json plain_json(const config::Value& value) {
     switch (value.kind) {
-        case Kind::null: return {};
-        case Kind::boolean: return Json(value.text == "true");
-        case Kind::string: return Json(value.text);
+        case Kind::null:
+            return {};
+        case Kind::boolean:
+            return Json(value.text == "true");
+        case Kind::string:
+            return Json(value.text);
         case Kind::number: {
             auto parsed = outbox::parse_json(value.text);
             return parsed.value ? std::move(*parsed.value) : Json(value.text);
@@ -65,7 +68,8 @@ ValueTemplate ValueTemplate::compile(const config::Value& value, CompileContext&
         for (const auto& member : value.members) {
             if (member.key.find("{{") != std::string::npos) {
                 context.diagnostics.error(
-                    member.key_mark, "a template cannot be the name of a member",
+                    member.key_mark,
+                    "a template cannot be the name of a member",
                     "names are fixed by the file"
                 );
             }

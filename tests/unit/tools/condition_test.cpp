@@ -17,7 +17,9 @@ tools::Answer answer(int status, const std::string& body = {}) {
     return result;
 }
 
-Holds holds(const std::string& when, const tools::Answer& given, const std::string& arguments = "{}") {
+Holds holds(
+    const std::string& when, const tools::Answer& given, const std::string& arguments = "{}"
+) {
     config::Diagnostics diagnostics;
     tools::CompileContext context{.diagnostics = diagnostics};
     const auto condition = tools::Condition::compile(yaml(when), AnswerKind::http, context);
@@ -58,7 +60,10 @@ TEST_CASE("status: one, a list, classes") {
 }
 
 TEST_CASE("body: JSON types are kept, numbers are equal by value") {
-    const auto given = answer(200, R"({"id": 1, "s": "1", "f": 20.0, "z": null, "b": true, "l": ["a", 2], "o": {"x/y": 3}})");
+    const auto given = answer(
+        200,
+        R"({"id": 1, "s": "1", "f": 20.0, "z": null, "b": true, "l": ["a", 2], "o": {"x/y": 3}})"
+    );
     CHECK(yes("{ body: { /id: 1 } }", given));
     CHECK(yes("{ body: { /id: 1.0 } }", given));
     CHECK_FALSE(yes("{ body: { /id: '1' } }", given));
@@ -74,7 +79,9 @@ TEST_CASE("body: JSON types are kept, numbers are equal by value") {
 
 TEST_CASE("exists, contains, matches and not") {
     const auto given = answer(200, R"({"s": "state: closed", "l": ["a", 2], "z": null})");
-    CHECK(yes("{ body: { /s: { exists: true }, /none: { exists: false }, /z: { exists: true } } }", given));
+    CHECK(yes(
+        "{ body: { /s: { exists: true }, /none: { exists: false }, /z: { exists: true } } }", given
+    ));
     CHECK(yes("{ body: { /s: { contains: clos } } }", given));
     CHECK(yes("{ body: { /l: { contains: 2 } } }", given));
     CHECK_FALSE(yes("{ body: { /l: { contains: '2' } } }", given));
@@ -84,9 +91,17 @@ TEST_CASE("exists, contains, matches and not") {
     CHECK(yes("{ body: { /s: { not: open } } }", given));
     CHECK(yes("{ body: { /s: { not: { matches: '^closed' }, contains: state } } }", given));
     CHECK_FALSE(yes("{ body: { /l/0: { not: [a, b] } } }", given));
-    CHECK_THAT(mistakes("{ body: { /s: { matches: '(' } } }"), ContainsSubstring("not a regular expression"));
-    CHECK_THAT(mistakes("{ body: { /s: { matches: '{{ arguments.x }}' } } }"), ContainsSubstring("template cannot be a regular"));
-    CHECK_THAT(mistakes("{ body: { /s: { matchs: a } } }"), ContainsSubstring("did you mean matches?"));
+    CHECK_THAT(
+        mistakes("{ body: { /s: { matches: '(' } } }"),
+        ContainsSubstring("not a regular expression")
+    );
+    CHECK_THAT(
+        mistakes("{ body: { /s: { matches: '{{ arguments.x }}' } } }"),
+        ContainsSubstring("template cannot be a regular")
+    );
+    CHECK_THAT(
+        mistakes("{ body: { /s: { matchs: a } } }"), ContainsSubstring("did you mean matches?")
+    );
     CHECK_THAT(mistakes("{ body: { s: a } }"), ContainsSubstring("did you mean /s?"));
     CHECK_THAT(mistakes("{ body: { /s: {} } }"), ContainsSubstring("empty condition"));
     CHECK_THAT(mistakes("{ body: { /s: { exists: maybe } } }"), ContainsSubstring("true or false"));
@@ -110,15 +125,24 @@ TEST_CASE("header and text") {
 
 TEST_CASE("values may be templates") {
     const auto given = answer(200, R"({"n": 5, "k": "key-1"})");
-    CHECK(yes("{ body: { /k: '{{ operation.key }}', /n: '{{ arguments.n }}' } }", given, R"({"n": 5.0})"));
+    CHECK(yes(
+        "{ body: { /k: '{{ operation.key }}', /n: '{{ arguments.n }}' } }", given, R"({"n": 5.0})"
+    ));
     CHECK_FALSE(yes("{ body: { /n: '{{ arguments.n }}' } }", given, R"({"n": "5"})"));
     CHECK_FALSE(yes("{ body: { /n: '{{ arguments.n }}' } }", given));
-    CHECK_THAT(mistakes("{ body: { /n: '{{ arguments.n | optional }}' } }"), ContainsSubstring("cannot be left out"));
-    CHECK_THAT(mistakes("{ text: '{{ arguments.n | optional }}' }"), ContainsSubstring("cannot be left out"));
+    CHECK_THAT(
+        mistakes("{ body: { /n: '{{ arguments.n | optional }}' } }"),
+        ContainsSubstring("cannot be left out")
+    );
+    CHECK_THAT(
+        mistakes("{ text: '{{ arguments.n | optional }}' }"),
+        ContainsSubstring("cannot be left out")
+    );
     config::Diagnostics diagnostics;
     tools::CompileContext context{.diagnostics = diagnostics};
     const auto condition = tools::Condition::compile(
-        yaml("{ body: { /n: ['{{ arguments.n }}'] } }"), AnswerKind::http, context);
+        yaml("{ body: { /n: ['{{ arguments.n }}'] } }"), AnswerKind::http, context
+    );
     const auto call = call_with("{}");
     REQUIRE(condition.check({call}).has_value());
     CHECK(condition.check({call})->code == "missing_argument");
@@ -139,11 +163,19 @@ TEST_CASE("a body nobody could read decides nothing") {
 }
 
 TEST_CASE("unknown members name the nearest, per adapter") {
-    CHECK_THAT(mistakes("{ stauts: 200 }"), ContainsSubstring("unknown condition stauts (did you mean status?"));
+    CHECK_THAT(
+        mistakes("{ stauts: 200 }"),
+        ContainsSubstring("unknown condition stauts (did you mean status?")
+    );
     CHECK_THAT(mistakes("{ exit_code: 0 }"), ContainsSubstring("unknown condition exit_code"));
-    CHECK_THAT(mistakes("{ status: 200 }", AnswerKind::command), ContainsSubstring("unknown condition status"));
+    CHECK_THAT(
+        mistakes("{ status: 200 }", AnswerKind::command),
+        ContainsSubstring("unknown condition status")
+    );
     CHECK(mistakes("{ exit_code: [0, 75] }", AnswerKind::command).empty());
-    CHECK_THAT(mistakes("{ exit_code: 256 }", AnswerKind::command), ContainsSubstring("is no code"));
+    CHECK_THAT(
+        mistakes("{ exit_code: 256 }", AnswerKind::command), ContainsSubstring("is no code")
+    );
     CHECK_THAT(mistakes("{}"), ContainsSubstring("match every answer"));
     CHECK_THAT(mistakes("[200]"), ContainsSubstring("must be a mapping"));
 }

@@ -18,7 +18,8 @@ struct Sent {
 
 Sent send(const std::string& execute, const Json& x) {
     const auto config = configuration(
-        "  tool:\n    execute: { type: http, method: POST, " + execute + " }\n" + kReconcile);
+        "  tool:\n    execute: { type: http, method: POST, " + execute + " }\n" + kReconcile
+    );
     config::Diagnostics diagnostics;
     auto compiled = tools::compile_tool(config.tools[0], config, diagnostics);
     INFO(execute << "\n" << all_of(diagnostics));
@@ -30,10 +31,30 @@ Sent send(const std::string& execute, const Json& x) {
 }
 
 const std::vector<std::string> kHostile = {
-    "a\r\nX-Evil: 1", "a\nb", "a\rb", std::string("a\0b", 3), "../../admin", "..%2f..%2fadmin", "..",
-    ".", "/etc/passwd", "a\"b'c\\d", "{{ operation.key }}", "${env:HOME}", "<script>&</script>",
-    "a&b=c", "a;b,c", "-rf", "--help", "$(id)`id`;id", "\x7f\x01", "%00", "a]b[c", "\xc3\xbc\xf0\x9f\x98\x80",
-    std::string(1'000'000, 'x')};
+    "a\r\nX-Evil: 1",
+    "a\nb",
+    "a\rb",
+    std::string("a\0b", 3),
+    "../../admin",
+    "..%2f..%2fadmin",
+    "..",
+    ".",
+    "/etc/passwd",
+    "a\"b'c\\d",
+    "{{ operation.key }}",
+    "${env:HOME}",
+    "<script>&</script>",
+    "a&b=c",
+    "a;b,c",
+    "-rf",
+    "--help",
+    "$(id)`id`;id",
+    "\x7f\x01",
+    "%00",
+    "a]b[c",
+    "\xc3\xbc\xf0\x9f\x98\x80",
+    std::string(1'000'000, 'x')
+};
 
 Json deep_object() {
     Json value("x");
@@ -64,47 +85,72 @@ TEST_CASE("hostile values in a path segment") {
         CHECK(std::count(target.begin(), target.end(), '/') == 3);
         CHECK(target.find_first_of("?# \"<>{}") == std::string::npos);
     }
-    CHECK(send("url: 'https://h.example/t/{{ arguments.x }}/end'", deep_object()).refused == "invalid_argument");
+    CHECK(
+        send("url: 'https://h.example/t/{{ arguments.x }}/end'", deep_object()).refused ==
+        "invalid_argument"
+    );
 }
 
 TEST_CASE("hostile values in the query") {
     for (const auto& value : kHostile) {
-        const auto sent = send("url: 'https://h.example/t?q={{ arguments.x }}', query: { r: '{{ arguments.x }}', s: 1 }", Json(value));
+        const auto sent = send(
+            "url: 'https://h.example/t?q={{ arguments.x }}', query: { r: '{{ arguments.x }}', s: 1 "
+            "}",
+            Json(value)
+        );
         REQUIRE(sent.request.has_value());
         const auto& target = sent.request->target;
         CHECK(std::count(target.begin(), target.end(), '&') == 2);
         CHECK(std::count(target.begin(), target.end(), '=') == 3);
         CHECK(target.find_first_of("# \"<>{}\r\n") == std::string::npos);
     }
-    CHECK(send("url: 'https://h.example/', query: { r: '{{ arguments.x }}' }", deep_object()).refused == "invalid_argument");
+    CHECK(
+        send("url: 'https://h.example/', query: { r: '{{ arguments.x }}' }", deep_object())
+            .refused == "invalid_argument"
+    );
 }
 
 TEST_CASE("hostile values in a header are refused or one line") {
     for (const auto& value : kHostile) {
-        const auto sent = send("url: 'https://h.example/', headers: { X-Title: 't {{ arguments.x }}' }", Json(value));
-        const bool control = value.find_first_of(std::string("\r\n\0\x01\x7f", 5)) != std::string::npos;
+        const auto sent = send(
+            "url: 'https://h.example/', headers: { X-Title: 't {{ arguments.x }}' }", Json(value)
+        );
+        const bool control =
+            value.find_first_of(std::string("\r\n\0\x01\x7f", 5)) != std::string::npos;
         CHECK(sent.refused == (control ? "invalid_argument" : ""));
-        if (!control) CHECK(sent.request->headers.front() == std::pair<std::string, std::string>{"X-Title", "t " + value});
+        if (!control)
+            CHECK(
+                sent.request->headers.front() ==
+                std::pair<std::string, std::string>{"X-Title", "t " + value}
+            );
     }
 }
 
 TEST_CASE("hostile values in JSON are values") {
     for (const auto& value : kHostile) {
-        const auto sent = send("url: 'https://h.example/', json: { a: '{{ arguments.x }}', b: 'b{{ arguments.x }}' }", Json(value));
+        const auto sent = send(
+            "url: 'https://h.example/', json: { a: '{{ arguments.x }}', b: 'b{{ arguments.x }}' }",
+            Json(value)
+        );
         REQUIRE(sent.request.has_value());
         const auto body = json(sent.request->body);
         REQUIRE(body.as_object()->size() == 2);
         CHECK(*body.find("a")->as_string() == value);
         CHECK(*body.find("b")->as_string() == "b" + value);
     }
-    const auto sent = send("url: 'https://h.example/', json: { a: '{{ arguments.x }}' }", deep_object());
+    const auto sent =
+        send("url: 'https://h.example/', json: { a: '{{ arguments.x }}' }", deep_object());
     REQUIRE(sent.request.has_value());
     CHECK(json(sent.request->body).find("a")->equals(deep_object()));
 }
 
 TEST_CASE("hostile values in a form stay in their member") {
     for (const auto& value : kHostile) {
-        const auto sent = send("url: 'https://h.example/', form: { a: { b: ['{{ arguments.x }}', 2] }, c: '{{ arguments.x }}' }", Json(value));
+        const auto sent = send(
+            "url: 'https://h.example/', form: { a: { b: ['{{ arguments.x }}', 2] }, c: '{{ "
+            "arguments.x }}' }",
+            Json(value)
+        );
         REQUIRE(sent.request.has_value());
         const auto& body = sent.request->body;
         CHECK(body.rfind("a%5Bb%5D%5B0%5D=", 0) == 0);
@@ -112,35 +158,52 @@ TEST_CASE("hostile values in a form stay in their member") {
         CHECK(body.find_first_of("\r\n \"<>{}") == std::string::npos);
     }
     // Names from an argument may not pose as another member.
-    const auto evil = send("url: 'https://h.example/', form: { m: '{{ arguments.x }}' }", json(R"({"a][b": 1})"));
+    const auto evil =
+        send("url: 'https://h.example/', form: { m: '{{ arguments.x }}' }", json(R"({"a][b": 1})"));
     CHECK(evil.refused == "invalid_argument");
-    const auto nested = send("url: 'https://h.example/', form: { m: '{{ arguments.x }}' }", json(R"({"a&b": {"c": [1, null, "d e"]}})"));
+    const auto nested = send(
+        "url: 'https://h.example/', form: { m: '{{ arguments.x }}' }",
+        json(R"({"a&b": {"c": [1, null, "d e"]}})")
+    );
     CHECK(nested.request->body == "m%5Ba%26b%5D%5Bc%5D%5B0%5D=1&m%5Ba%26b%5D%5Bc%5D%5B2%5D=d%20e");
 }
 
 TEST_CASE("hostile values in text keep to the escaping they name") {
     const auto ical = [](const std::string& value) {
         return send(
-            "url: 'https://h.example/', newline: crlf, text: \"BEGIN:X\\nSUMMARY:{{ arguments.x | ical_text }}\\nEND:X\\n\"",
-            Json(value));
+            "url: 'https://h.example/', newline: crlf, text: \"BEGIN:X\\nSUMMARY:{{ arguments.x | "
+            "ical_text }}\\nEND:X\\n\"",
+            Json(value)
+        );
     };
-    CHECK(ical("a\r\nATTENDEE:evil").request->body == "BEGIN:X\r\nSUMMARY:a\\nATTENDEE:evil\r\nEND:X\r\n");
+    CHECK(
+        ical("a\r\nATTENDEE:evil").request->body ==
+        "BEGIN:X\r\nSUMMARY:a\\nATTENDEE:evil\r\nEND:X\r\n"
+    );
     CHECK(ical("a\x01").refused == "invalid_argument");
     for (const auto& value : kHostile) {
         const auto sent = ical(value);
-        if (sent.request) CHECK(std::count(sent.request->body.begin(), sent.request->body.end(), '\n') == 3);
+        if (sent.request)
+            CHECK(std::count(sent.request->body.begin(), sent.request->body.end(), '\n') == 3);
     }
-    const auto xml = send("url: 'https://h.example/', text: '<a b=\"{{ arguments.x | xml }}\"/>'", Json("\"><evil/>"));
+    const auto xml = send(
+        "url: 'https://h.example/', text: '<a b=\"{{ arguments.x | xml }}\"/>'", Json("\"><evil/>")
+    );
     CHECK(xml.request->body == "<a b=\"&quot;&gt;&lt;evil/&gt;\"/>");
-    const auto as_json = send("url: 'https://h.example/', text: '{\"a\": {{ arguments.x | json }}}'", Json("\",\"b\":\""));
+    const auto as_json = send(
+        "url: 'https://h.example/', text: '{\"a\": {{ arguments.x | json }}}'", Json("\",\"b\":\"")
+    );
     CHECK(json(as_json.request->body).as_object()->size() == 1);
-    const auto optional = send("url: 'https://h.example/', text: 'a{{ arguments.y | optional | xml }}b'", Json("x"));
+    const auto optional =
+        send("url: 'https://h.example/', text: 'a{{ arguments.y | optional | xml }}b'", Json("x"));
     CHECK(optional.request->body == "ab");
 }
 
 TEST_CASE("hostile values in argv, environment and standard input") {
     const auto render = [](const std::string& command, const std::string& value) {
-        const auto config = configuration("  tool:\n    execute: { type: command, " + command + " }\n" + kReconcile);
+        const auto config = configuration(
+            "  tool:\n    execute: { type: command, " + command + " }\n" + kReconcile
+        );
         config::Diagnostics diagnostics;
         auto compiled = tools::compile_tool(config.tools[0], config, diagnostics);
         REQUIRE_FALSE(diagnostics.has_errors());
@@ -148,7 +211,11 @@ TEST_CASE("hostile values in argv, environment and standard input") {
         return std::get<tools::CommandExecute>(compiled->execute).command.render({call});
     };
     for (const auto& value : kHostile) {
-        const auto spec = render("argv: [prog, '{{ arguments.x }}', 'x={{ arguments.x }}'], env: { A: '{{ arguments.x }}' }", value);
+        const auto spec = render(
+            "argv: [prog, '{{ arguments.x }}', 'x={{ arguments.x }}'], env: { A: '{{ arguments.x "
+            "}}' }",
+            value
+        );
         const bool nul = value.find('\0') != std::string::npos;
         if (nul || value[0] == '-') {
             REQUIRE_FALSE(spec.ok());
@@ -161,7 +228,15 @@ TEST_CASE("hostile values in argv, environment and standard input") {
     }
     // A dash that the file put there itself, or that it allows, is meant.
     CHECK(render("argv: [prog, '-t{{ arguments.x }}']", "-x").value().argv[1] == "-t-x");
-    CHECK(render("argv: [prog, '{{ arguments.x }}'], allow_dash: true", "-x").value().argv[1] == "-x");
-    CHECK(render("argv: [prog, '{{ arguments.y | optional }}', b]", "x").value().argv == std::vector<std::string>{"prog", "b"});
-    CHECK(render("argv: [prog], stdin: '{{ arguments.x | json }}'", "a\"b").value().input == "\"a\\\"b\"");
+    CHECK(
+        render("argv: [prog, '{{ arguments.x }}'], allow_dash: true", "-x").value().argv[1] == "-x"
+    );
+    CHECK(
+        render("argv: [prog, '{{ arguments.y | optional }}', b]", "x").value().argv ==
+        std::vector<std::string>{"prog", "b"}
+    );
+    CHECK(
+        render("argv: [prog], stdin: '{{ arguments.x | json }}'", "a\"b").value().input ==
+        "\"a\\\"b\""
+    );
 }

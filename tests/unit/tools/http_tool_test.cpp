@@ -21,25 +21,33 @@ std::string header(const tools::HttpRequest& request, const std::string& name) {
 }
 
 std::string lookup(const std::string& members) {
-    return "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { k: '{{ operation.key }}' } }\n"
-           "    reconcile: { type: http, url: 'https://h.example/t/{{ operation.key }}', " + members + " }\n";
+    return "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { k: '{{ "
+           "operation.key }}' } }\n"
+           "    reconcile: { type: http, url: 'https://h.example/t/{{ operation.key }}', " +
+           members + " }\n";
 }
 
 const std::string kVerdicts =
     "verdicts: [ { when: { status: 404 }, then: absent },"
     " { when: { status: 200, body: { /state: processing } }, then: pending },"
     " { when: { status: 200, body: { /state: broken } }, then: conflict, result: /x },"
-    " { when: { status: 200 }, then: found, result: { id: /id } } ], must_equal: { /title: '{{ arguments.title | optional }}' }";
+    " { when: { status: 200 }, then: found, result: { id: /id } } ], must_equal: { /title: '{{ "
+    "arguments.title | optional }}' }";
 
 }  // namespace
 
 TEST_CASE("the exact request") {
     HttpToolFixture fixture(
-        "    execute:\n      type: http\n      method: POST\n      url: 'https://desk.example.com:8443/api/{{ arguments.team }}?v=2'\n"
-        "      credential: desk\n      headers: { Idempotency-Key: '{{ operation.key }}', X-Opt: '{{ arguments.none | optional }}' }\n"
-        "      query: { ref: '{{ operation.key }}', limit: 2, 'a b': [x, '{{ arguments.team }}'], gone: '{{ arguments.none | optional }}' }\n"
-        "      json: { title: '{{ arguments.title }}', n: 20.0 }\n" + kManual,
-        "credentials: { desk: { kind: bearer, token: s3cret } }");
+        "    execute:\n      type: http\n      method: POST\n      url: "
+        "'https://desk.example.com:8443/api/{{ arguments.team }}?v=2'\n"
+        "      credential: desk\n      headers: { Idempotency-Key: '{{ operation.key }}', X-Opt: "
+        "'{{ arguments.none | optional }}' }\n"
+        "      query: { ref: '{{ operation.key }}', limit: 2, 'a b': [x, '{{ arguments.team }}'], "
+        "gone: '{{ arguments.none | optional }}' }\n"
+        "      json: { title: '{{ arguments.title }}', n: 20.0 }\n" +
+            kManual,
+        "credentials: { desk: { kind: bearer, token: s3cret } }"
+    );
     fixture.sender->answer(200);
     (void)fixture.perform(R"({"title": "disk full", "team": "a/b"})");
     REQUIRE(fixture.sender->requests.size() == 1);
@@ -58,11 +66,14 @@ TEST_CASE("the exact request") {
 TEST_CASE("credentials of every kind") {
     const std::string credentials =
         "credentials:\n  a: { kind: basic, username: bot, password: 'p:w' }\n"
-        "  b: { kind: header, name: X-Api-Key, value: v }\n  c: { kind: query, name: token, value: 'a b&c' }\n";
+        "  b: { kind: header, name: X-Api-Key, value: v }\n  c: { kind: query, name: token, value: "
+        "'a b&c' }\n";
     const auto sent = [&](const std::string& name) {
         HttpToolFixture fixture(
-            "    execute: { type: http, method: GET, url: 'https://h.example/t', credential: " + name +
-            ", headers: { Accept: text/plain } }\n" + kManual, credentials);
+            "    execute: { type: http, method: GET, url: 'https://h.example/t', credential: " +
+                name + ", headers: { Accept: text/plain } }\n" + kManual,
+            credentials
+        );
         fixture.sender->answer(200);
         (void)fixture.perform();
         return fixture.sender->requests.at(0);
@@ -76,7 +87,10 @@ TEST_CASE("credentials of every kind") {
 
 TEST_CASE("bodies have their content type") {
     const auto sent = [](const std::string& body) {
-        HttpToolFixture fixture("    execute: { type: http, method: POST, url: 'https://h.example/t', " + body + " }\n" + kManual);
+        HttpToolFixture fixture(
+            "    execute: { type: http, method: POST, url: 'https://h.example/t', " + body +
+            " }\n" + kManual
+        );
         fixture.sender->answer(200);
         (void)fixture.perform(R"({"x": {"y": 1}})");
         return fixture.sender->requests.at(0);
@@ -84,7 +98,8 @@ TEST_CASE("bodies have their content type") {
     const auto form = sent("form: { a: '{{ arguments.x }}' }");
     CHECK(form.body == "a%5By%5D=1");
     CHECK(header(form, "Content-Type") == "application/x-www-form-urlencoded");
-    const auto text = sent("newline: crlf, headers: { content-type: text/calendar }, text: \"a\\nb\\r\\nc\"");
+    const auto text =
+        sent("newline: crlf, headers: { content-type: text/calendar }, text: \"a\\nb\\r\\nc\"");
     CHECK(text.body == "a\r\nb\r\nc");
     CHECK(header(text, "content-type") == "text/calendar");
     CHECK(header(text, "Content-Type").empty());
@@ -133,8 +148,10 @@ TEST_CASE("a probe that failed is inconclusive, never absent") {
     CHECK(get<Inconclusive>(fixture.ask()).error.code == "timeout");
 
     // Not even where a rule would take any answer for absent.
-    HttpToolFixture careless(lookup("verdicts: [ { when: { body: { /id: { exists: true } } }, then: found },"
-                                    " { when: { body: { /id: { exists: false } } }, then: absent } ]"));
+    HttpToolFixture careless(
+        lookup("verdicts: [ { when: { body: { /id: { exists: true } } }, then: found },"
+               " { when: { body: { /id: { exists: false } } }, then: absent } ]")
+    );
     careless.sender->answer(200, "{}");
     get<Absent>(careless.ask());
     for (const int status : {401, 500, 503}) {
@@ -147,8 +164,11 @@ TEST_CASE("a probe that failed is inconclusive, never absent") {
 
 TEST_CASE("a look-up that cannot be rendered is inconclusive and asks nothing") {
     HttpToolFixture fixture(
-        "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { k: '{{ operation.key }}' } }\n"
-        "    reconcile: { type: http, url: 'https://h.example/t/{{ arguments.id }}', verdicts: [ { when: { status: 404 }, then: absent } ] }\n");
+        "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { k: '{{ "
+        "operation.key }}' } }\n"
+        "    reconcile: { type: http, url: 'https://h.example/t/{{ arguments.id }}', verdicts: [ { "
+        "when: { status: 404 }, then: absent } ] }\n"
+    );
     CHECK(get<Inconclusive>(fixture.ask()).error.code == "missing_argument");
     CHECK(fixture.sender->requests.empty());
 }

@@ -13,11 +13,18 @@ using outbox::Pending;
 namespace {
 
 // A help desk's listing, as in the contract.
-std::string desk(const std::string& more, const std::string& query = "external_ref: '{{ operation.key }}'") {
-    return "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { external_ref: '{{ operation.key }}' } }\n"
-           "    reconcile: { type: http, method: GET, url: 'https://h.example/t', query: { " + query + " },\n"
-           "      items: /tickets, match: { /ref: '{{ operation.key }}' }, must_equal: { /title: '{{ arguments.title }}' },\n"
-           "      result: { id: /id }" + more + " }\n";
+std::string desk(
+    const std::string& more, const std::string& query = "external_ref: '{{ operation.key }}'"
+) {
+    return "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { "
+           "external_ref: '{{ operation.key }}' } }\n"
+           "    reconcile: { type: http, method: GET, url: 'https://h.example/t', query: { " +
+           query +
+           " },\n"
+           "      items: /tickets, match: { /ref: '{{ operation.key }}' }, must_equal: { /title: "
+           "'{{ arguments.title }}' },\n"
+           "      result: { id: /id }" +
+           more + " }\n";
 }
 
 const std::string kArguments = R"({"title": "a"})";
@@ -52,7 +59,8 @@ TEST_CASE("a listing that failed or is not understood is inconclusive") {
         fixture.sender->answer(status, page(""));
         get<Inconclusive>(fixture.ask(kArguments));
     }
-    for (const auto* body : {"", "<html>", "[]", "{}", R"({"tickets": null})", R"({"tickets": {}})"}) {
+    for (const auto* body :
+         {"", "<html>", "[]", "{}", R"({"tickets": null})", R"({"tickets": {}})"}) {
         INFO(body);
         fixture.sender->answer(200, body);
         CHECK(get<Inconclusive>(fixture.ask(kArguments)).error.code == "unreadable");
@@ -75,9 +83,11 @@ TEST_CASE("a page that is not all there is proves nothing") {
 }
 
 TEST_CASE("verdicts are tried before the listing, on the first page only") {
-    HttpToolFixture fixture(desk(
-        ", verdicts: [ { when: { status: 404 }, then: absent }, { when: { body: { /busy: true } }, then: pending } ],"
-        " paginate: { from: 'body:/next', to: 'query:cursor' }"));
+    HttpToolFixture fixture(
+        desk(", verdicts: [ { when: { status: 404 }, then: absent }, { when: { body: { /busy: true "
+             "} }, then: pending } ],"
+             " paginate: { from: 'body:/next', to: 'query:cursor' }")
+    );
     fixture.sender->answer(404);
     get<Absent>(fixture.ask(kArguments));
     fixture.sender->answer(200, page("", R"("busy": true)"));
@@ -89,8 +99,10 @@ TEST_CASE("verdicts are tried before the listing, on the first page only") {
 }
 
 TEST_CASE("pages by cursor") {
-    HttpToolFixture fixture(desk(
-        ", paginate: { from: 'body:/next_cursor', to: 'query:cursor', more: { /has_more: true }, max_pages: 3 }"));
+    HttpToolFixture fixture(
+        desk(", paginate: { from: 'body:/next_cursor', to: 'query:cursor', more: { /has_more: true "
+             "}, max_pages: 3 }")
+    );
     fixture.sender->answer(200, page(kOther, R"("has_more": true, "next_cursor": "c 2")"))
         .answer(200, page(kMine, R"("has_more": true, "next_cursor": "c3")"))
         .answer(200, page("", R"("has_more": false, "next_cursor": "c4")"));
@@ -101,7 +113,9 @@ TEST_CASE("pages by cursor") {
 
     SECTION("two matches on different pages") {
         fixture.sender->answer(200, page(kMine, R"("has_more": true, "next_cursor": "2")"))
-            .answer(200, page(R"({"id": "T-2", "ref": "key-1", "title": "a"})", R"("has_more": false)"));
+            .answer(
+                200, page(R"({"id": "T-2", "ref": "key-1", "title": "a"})", R"("has_more": false)")
+            );
         get<Conflict>(fixture.ask(kArguments));
     }
     SECTION("the same item on overlapping pages is no second one") {
@@ -112,16 +126,22 @@ TEST_CASE("pages by cursor") {
     SECTION("the page limit is inconclusive, not absent") {
         for (int i = 0; i < 3; ++i) {
             fixture.sender->answer(
-                200, page(kOther, R"("has_more": true, "next_cursor": "c)" + std::to_string(i) + "\""));
+                200,
+                page(kOther, R"("has_more": true, "next_cursor": "c)" + std::to_string(i) + "\"")
+            );
         }
         CHECK(get<Inconclusive>(fixture.ask(kArguments)).error.code == "page_limit");
     }
     SECTION("a later page that fails is inconclusive, unless it was found already") {
-        fixture.sender->answer(200, page(kOther, R"("has_more": true, "next_cursor": "2")")).answer(500);
+        fixture.sender->answer(200, page(kOther, R"("has_more": true, "next_cursor": "2")"))
+            .answer(500);
         CHECK(get<Inconclusive>(fixture.ask(kArguments)).error.code == "status_500");
-        fixture.sender->answer(200, page(kMine, R"("has_more": true, "next_cursor": "2")")).answer(500);
+        fixture.sender->answer(200, page(kMine, R"("has_more": true, "next_cursor": "2")"))
+            .answer(500);
         const auto found = fixture.ask(kArguments);
-        CHECK_THAT(get<Found>(found).note, ContainsSubstring("the rest of the listing was not read"));
+        CHECK_THAT(
+            get<Found>(found).note, ContainsSubstring("the rest of the listing was not read")
+        );
     }
     SECTION("more without a cursor, and a cursor that stands still") {
         fixture.sender->answer(200, page(kOther, R"("has_more": true, "next_cursor": null)"));
@@ -138,10 +158,13 @@ TEST_CASE("pages by cursor") {
 
 TEST_CASE("pages by link, last item, offset and page number") {
     HttpToolFixture link(desk(", paginate: { from: 'header:link', to: url }"));
-    link.sender->answer(200, page(kOther), "Link", "<https://h.example/t?after=9>; rel=\"next\"").answer(200, page(""));
+    link.sender->answer(200, page(kOther), "Link", "<https://h.example/t?after=9>; rel=\"next\"")
+        .answer(200, page(""));
     get<Absent>(link.ask(kArguments));
     CHECK(link.sender->requests[1].target == "/t?after=9");
-    link.sender->answer(200, page(kOther), "Link", "<https://evil.example/t?after=9>; rel=\"next\"");
+    link.sender->answer(
+        200, page(kOther), "Link", "<https://evil.example/t?after=9>; rel=\"next\""
+    );
     CHECK(get<Inconclusive>(link.ask(kArguments)).error.code == "foreign_page");
     CHECK(link.sender->requests.size() == 3);
 
@@ -151,7 +174,9 @@ TEST_CASE("pages by link, last item, offset and page number") {
     CHECK(last.sender->requests[1].target == "/t?external_ref=key-1&after=T-9");
 
     HttpToolFixture offset(desk(", paginate: { from: offset, to: 'query:offset' }"));
-    offset.sender->answer(200, page(kOther + "," + kOther)).answer(200, page(kOther)).answer(200, page(""));
+    offset.sender->answer(200, page(kOther + "," + kOther))
+        .answer(200, page(kOther))
+        .answer(200, page(""));
     get<Absent>(offset.ask(kArguments));
     CHECK(offset.sender->requests[2].target == "/t?external_ref=key-1&offset=3");
 
@@ -163,10 +188,13 @@ TEST_CASE("pages by link, last item, offset and page number") {
 
 TEST_CASE("a secret in the query goes along to the next page") {
     HttpToolFixture fixture(
-        "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { r: '{{ operation.key }}' } }\n"
-        "    reconcile: { type: http, url: 'https://h.example/t', credential: c, items: '', match: { /ref: '{{ operation.key }}' },"
+        "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { r: '{{ "
+        "operation.key }}' } }\n"
+        "    reconcile: { type: http, url: 'https://h.example/t', credential: c, items: '', match: "
+        "{ /ref: '{{ operation.key }}' },"
         " paginate: { from: 'header:link', to: url } }\n",
-        "credentials: { c: { kind: query, name: token, value: s3 } }");
+        "credentials: { c: { kind: query, name: token, value: s3 } }"
+    );
     fixture.sender->answer(200, "[" + kOther + "]", "Link", "</t?p=2>; rel=next").answer(200, "[]");
     get<Absent>(fixture.ask());
     CHECK(fixture.sender->requests[0].target == "/t?token=s3");

@@ -30,12 +30,18 @@ Run run(tools::ProcessSpec spec, std::chrono::milliseconds deadline = 5s) {
     boost::asio::io_context io;
     const auto began = std::chrono::steady_clock::now();
     Run result;
-    result.end = run_coroutine(io, tools::run_process(std::move(spec), outbox::Deadline::after(deadline)), 10s);
-    result.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
+    result.end = run_coroutine(
+        io, tools::run_process(std::move(spec), outbox::Deadline::after(deadline)), 10s
+    );
+    result.took = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - began
+    );
     return result;
 }
 
-bool alive(const std::string& pid) { return ::kill(std::stoi(pid), 0) == 0; }
+bool alive(const std::string& pid) {
+    return ::kill(std::stoi(pid), 0) == 0;
+}
 
 // Killed processes of a group are collected by init: give it a moment.
 bool gone(const std::string& pid) {
@@ -158,12 +164,16 @@ TEST_CASE("cancelling kills the group") {
     std::optional<tools::ProcessEnd> end;
     auto task = tools::run_process(shell("echo $$; sleep 30"), outbox::Deadline::after(20s));
     boost::asio::co_spawn(
-        io, std::move(task),
-        boost::asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr, tools::ProcessEnd e) {
-            end = std::move(e);
-        }));
+        io,
+        std::move(task),
+        boost::asio::bind_cancellation_slot(
+            signal.slot(), [&](std::exception_ptr, tools::ProcessEnd e) { end = std::move(e); }
+        )
+    );
     boost::asio::steady_timer timer(io, 300ms);
-    timer.async_wait([&](boost::system::error_code) { signal.emit(boost::asio::cancellation_type::terminal); });
+    timer.async_wait([&](boost::system::error_code) {
+        signal.emit(boost::asio::cancellation_type::terminal);
+    });
     run_until(io, [&] { return end.has_value(); }, 3s);
     CHECK(end->how == How::cut);
     REQUIRE_FALSE(end->output.empty());
@@ -177,8 +187,12 @@ TEST_CASE("many at a time do not block each other") {
     const auto began = std::chrono::steady_clock::now();
     for (int i = 0; i < 20; ++i) {
         boost::asio::co_spawn(
-            io, tools::run_process(shell("sleep 0.5"), outbox::Deadline::after(10s)),
-            [&](std::exception_ptr, const tools::ProcessEnd& e) { done += e.how == How::exited ? 1 : 0; });
+            io,
+            tools::run_process(shell("sleep 0.5"), outbox::Deadline::after(10s)),
+            [&](std::exception_ptr, const tools::ProcessEnd& e) {
+                done += e.how == How::exited ? 1 : 0;
+            }
+        );
     }
     run_until(io, [&] { return done == 20; }, 8s);
     CHECK(std::chrono::steady_clock::now() - began < 5s);

@@ -10,8 +10,11 @@ using std::chrono::milliseconds;
 const std::chrono::system_clock::time_point kNow{784'111'700s};  // Sun, 06 Nov 1994 08:48:20 GMT
 
 std::optional<milliseconds> wait(
-    const std::string& setting, const std::string& header, const std::string& value,
-    const std::string& body = {}) {
+    const std::string& setting,
+    const std::string& header,
+    const std::string& value,
+    const std::string& body = {}
+) {
     config::Diagnostics diagnostics;
     const auto compiled = tools::RetryAfter::compile({.value = setting, .mark = {}}, diagnostics);
     REQUIRE(compiled.has_value());
@@ -37,7 +40,8 @@ TEST_CASE("Retry-After in seconds and as a date") {
 TEST_CASE("an epoch time is a point in time") {
     const std::chrono::system_clock::time_point now{1'767'323'045s};
     config::Diagnostics diagnostics;
-    const auto compiled = tools::RetryAfter::compile({.value = "header:X-Reset", .mark = {}}, diagnostics);
+    const auto compiled =
+        tools::RetryAfter::compile({.value = "header:X-Reset", .mark = {}}, diagnostics);
     tools::Answer answer;
     answer.headers.emplace_back("X-Reset", "1767323055");
     CHECK(compiled->read(answer, now) == 10s);
@@ -49,7 +53,8 @@ TEST_CASE("an epoch time is a point in time") {
 }
 
 TEST_CASE("what cannot be understood is no wait") {
-    for (const auto* value : {"", "soon", "-5", "1e999", "Sun, 31 Feb 1994 08:49:37 GMT", "0x10", "NaN"}) {
+    for (const auto* value :
+         {"", "soon", "-5", "1e999", "Sun, 31 Feb 1994 08:49:37 GMT", "0x10", "NaN"}) {
         INFO(value);
         CHECK_FALSE(wait("header", "Retry-After", value).has_value());
     }

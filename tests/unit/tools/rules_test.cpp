@@ -20,8 +20,12 @@ std::string tool(const std::string& outcomes) {
 }
 
 outbox::Outcome judged(
-    const std::string& outcomes, int status, const std::string& body = {},
-    const std::string& header = {}, const std::string& value = {}) {
+    const std::string& outcomes,
+    int status,
+    const std::string& body = {},
+    const std::string& header = {},
+    const std::string& value = {}
+) {
     HttpToolFixture fixture(tool(outcomes));
     fixture.sender->answer(status, body, header, value);
     return fixture.perform();
@@ -82,7 +86,9 @@ TEST_CASE("defaults: failures") {
 }
 
 TEST_CASE("messages come from where APIs usually put them") {
-    const auto message = [](const std::string& body) { return get<Rejected>(judged("", 422, body)).error.message; };
+    const auto message = [](const std::string& body) {
+        return get<Rejected>(judged("", 422, body)).error.message;
+    };
     CHECK(message(R"({"detail": "a", "title": "b"})") == "a");
     CHECK(message(R"({"title": "b", "message": "c"})") == "b");
     CHECK(message(R"({"error": {"message": "c"}, "message": "d"})") == "c");
@@ -96,7 +102,9 @@ TEST_CASE("messages come from where APIs usually put them") {
 
 TEST_CASE("the first rule that matches wins") {
     const auto created = judged(kRules, 201, R"({"id": 9007199254740993})", "location", "/t/1");
-    CHECK(outbox::to_text(get<Succeeded>(created).result) == R"({"id":9007199254740993,"url":"/t/1"})");
+    CHECK(
+        outbox::to_text(get<Succeeded>(created).result) == R"({"id":9007199254740993,"url":"/t/1"})"
+    );
     CHECK(get<Succeeded>(created).note.empty());
     CHECK(outbox::to_text(get<Accepted>(judged(kRules, 202, R"({"job": [1]})")).result) == "[1]");
     CHECK(get<Unknown>(judged(kRules, 409, R"({"code": "in_progress"})")).cause == Cause::status);
@@ -110,7 +118,8 @@ TEST_CASE("the first rule that matches wins") {
     const auto limited = judged(kRules, 429, "", "X-Reset", "3");
     CHECK(get<RetryLater>(limited).after == 3s);
     CHECK_FALSE(get<RetryLater>(limited).counts);
-    const auto refused = judged(kRules, 422, R"({"code": "no_title", "message": "title is empty"})");
+    const auto refused =
+        judged(kRules, 422, R"({"code": "no_title", "message": "title is empty"})");
     CHECK(get<Rejected>(refused).error.code == "no_title");
     CHECK(get<Rejected>(refused).error.message == "title is empty");
     CHECK(get<Rejected>(judged(kRules, 422, "{}")).error.code == "status_422");
@@ -145,14 +154,18 @@ TEST_CASE("a rule that needs a body nobody could read makes it unknown") {
 
 TEST_CASE("what cannot be rendered is rejected before anything is sent") {
     HttpToolFixture fixture(
-        "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { a: '{{ arguments.a }}' } }\n"
-        "    reconcile: { type: manual, reason: a test }\n");
+        "    execute: { type: http, method: POST, url: 'https://h.example/t', json: { a: '{{ "
+        "arguments.a }}' } }\n"
+        "    reconcile: { type: manual, reason: a test }\n"
+    );
     const auto missing = fixture.perform();
     CHECK(get<Rejected>(missing).error.code == "missing_argument");
     CHECK_THAT(get<Rejected>(missing).error.message, ContainsSubstring("arguments.a"));
     CHECK(fixture.sender->requests.empty());
     // A condition compares with arguments too: its value is needed before the request goes out.
-    HttpToolFixture compared(tool("[ { when: { body: { /t: '{{ arguments.t }}' } }, then: succeeded } ]"));
+    HttpToolFixture compared(
+        tool("[ { when: { body: { /t: '{{ arguments.t }}' } }, then: succeeded } ]")
+    );
     CHECK(get<Rejected>(compared.perform()).error.code == "missing_argument");
     CHECK(compared.sender->requests.empty());
 }

@@ -56,7 +56,9 @@ TEST_CASE("exactly one template keeps its JSON type and the digits of numbers") 
 TEST_CASE("mixed text is a string") {
     CHECK(typed("n={{ arguments.n }}!", R"({"n": 20.0})") == R"("n=20.0!")");
     CHECK(typed(" {{ arguments.n }}", R"({"n": 1})") == R"(" 1")");
-    CHECK(typed("{{ arguments.a }}{{ arguments.b }}", R"({"a": "x", "b": false})") == R"("xfalse")");
+    CHECK(
+        typed("{{ arguments.a }}{{ arguments.b }}", R"({"a": "x", "b": false})") == R"("xfalse")"
+    );
     CHECK(typed("plain }} text", "{}") == R"("plain }} text")");
     CHECK(typed("x{{ arguments.o }}", R"({"o": {}})") == "refused: invalid_argument");
     CHECK(typed("x{{ arguments.o | json }}", R"({"o": {"a": 1}})") == R"("x{\"a\":1}")");
@@ -65,7 +67,8 @@ TEST_CASE("mixed text is a string") {
 TEST_CASE("rendering is one pass: a value is never a template") {
     CHECK(
         typed("<{{ arguments.a }}>", R"({"a": "{{ operation.key }}"})") ==
-        R"("<{{ operation.key }}>")");
+        R"("<{{ operation.key }}>")"
+    );
     CHECK(typed("{{ arguments.a }}", R"({"a": "${env:HOME}"})") == R"("${env:HOME}")");
 }
 
@@ -112,26 +115,46 @@ TEST_CASE("filters") {
     CHECK(typed("{{ arguments.x | upper }}", R"({"x": [1]})") == "refused: invalid_argument");
     CHECK(
         typed("{{ arguments.x | sha256 }}", R"({"x": ""})") ==
-        R"("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")");
-    CHECK(typed("{{ arguments.t | epoch }}", R"({"t": "2026-01-02T03:04:05.5+02:00"})") == "1767315845");
-    CHECK(typed("{{ arguments.t | iso8601 }}", R"({"t": 1767323045})") == R"("2026-01-02T03:04:05Z")");
+        R"("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")"
+    );
+    CHECK(
+        typed("{{ arguments.t | epoch }}", R"({"t": "2026-01-02T03:04:05.5+02:00"})") ==
+        "1767315845"
+    );
+    CHECK(
+        typed("{{ arguments.t | iso8601 }}", R"({"t": 1767323045})") == R"("2026-01-02T03:04:05Z")"
+    );
     CHECK(
         typed("{{ arguments.t | iso8601 }}", R"({"t": "2026-01-02T03:04:05.5+02:00"})") ==
-        R"("2026-01-02T01:04:05.500000Z")");
+        R"("2026-01-02T01:04:05.500000Z")"
+    );
     CHECK(
         typed("{{ arguments.t | add_seconds(-5) }}", R"({"t": "2026-01-01T00:00:00Z"})") ==
-        R"("2025-12-31T23:59:55Z")");
+        R"("2025-12-31T23:59:55Z")"
+    );
     CHECK(typed("{{ arguments.t | add_seconds(3600) }}", R"({"t": 10})") == "3610");
-    CHECK(typed("{{ arguments.t | epoch }}", R"({"t": "2026-02-30T00:00:00Z"})") == "refused: invalid_argument");
-    CHECK(typed("{{ arguments.t | epoch }}", R"({"t": 99999999999999})") == "refused: invalid_argument");
+    CHECK(
+        typed("{{ arguments.t | epoch }}", R"({"t": "2026-02-30T00:00:00Z"})") ==
+        "refused: invalid_argument"
+    );
+    CHECK(
+        typed("{{ arguments.t | epoch }}", R"({"t": 99999999999999})") ==
+        "refused: invalid_argument"
+    );
 }
 
 TEST_CASE("mistakes name the place and the nearest name") {
-    CHECK_THAT(mistake("{{ argument.x }}"), ContainsSubstring("unknown root argument (did you mean arguments?"));
+    CHECK_THAT(
+        mistake("{{ argument.x }}"),
+        ContainsSubstring("unknown root argument (did you mean arguments?")
+    );
     CHECK_THAT(mistake("{{ operation.ky }}"), ContainsSubstring("no member ky (did you mean key?"));
     CHECK_THAT(mistake("{{ operation }}"), ContainsSubstring("name a member"));
     CHECK_THAT(mistake("{{ operation.id.x }}"), ContainsSubstring("operation.id has no members"));
-    CHECK_THAT(mistake("{{ arguments.x | uper }}"), ContainsSubstring("unknown filter uper (did you mean upper?"));
+    CHECK_THAT(
+        mistake("{{ arguments.x | uper }}"),
+        ContainsSubstring("unknown filter uper (did you mean upper?")
+    );
     CHECK_THAT(mistake("{{ arguments.x | truncate }}"), ContainsSubstring("needs an argument"));
     CHECK_THAT(mistake("{{ arguments.x | truncate('a') }}"), ContainsSubstring("whole number"));
     CHECK_THAT(mistake("{{ arguments.x | truncate(0) }}"), ContainsSubstring("whole number"));
@@ -148,7 +171,8 @@ TEST_CASE("mistakes name the place and the nearest name") {
 }
 
 TEST_CASE("a compensation sees the original") {
-    auto compiled = compile("{{ original.result.id }} {{ original.arguments.a }} {{ original.id }}", true);
+    auto compiled =
+        compile("{{ original.result.id }} {{ original.arguments.a }} {{ original.id }}", true);
     REQUIRE_FALSE(compiled.diagnostics.has_errors());
     auto call = call_with("{}");
     call.intent.compensates = outbox::OperationId("op-0");
@@ -168,7 +192,10 @@ TEST_CASE("places without escaping of their own need a filter that names it") {
     };
     CHECK(problems("a {{ arguments.x | xml }} {{ arguments.y | json }}").empty());
     CHECK(problems("{{ arguments.x | upper | ical_text }} {{ arguments.z | raw }}").empty());
-    CHECK_THAT(problems("{{ arguments.x }}"), ContainsSubstring("does not say how it is escaped (end it with | json"));
+    CHECK_THAT(
+        problems("{{ arguments.x }}"),
+        ContainsSubstring("does not say how it is escaped (end it with | json")
+    );
     // The escape must be the last word: upper would break &amp;.
     CHECK_THAT(problems("{{ arguments.x | xml | upper }}"), ContainsSubstring("does not say how"));
     CHECK_THAT(problems("{{ arguments.x | base64 }}"), ContainsSubstring("does not say how"));
@@ -179,16 +206,20 @@ TEST_CASE("a JSON body is built as values: members are dropped, never added") {
     tools::CompileContext context{.diagnostics = diagnostics};
     const auto body = tools::ValueTemplate::compile(
         yaml("{ a: '{{ arguments.a }}', b: '{{ arguments.b | optional }}', n: 20.0, t: true, "
-             "l: [ '{{ arguments.b | optional }}', '{{ arguments.a }}', ~ ], o: { x: 'x{{ arguments.a }}' } }"),
-        context);
+             "l: [ '{{ arguments.b | optional }}', '{{ arguments.a }}', ~ ], o: { x: 'x{{ "
+             "arguments.a }}' } }"),
+        context
+    );
     REQUIRE_FALSE(diagnostics.has_errors());
     const auto call = call_with(R"({"a": "\",\"admin\":true,\"x\":\""})");
     const auto rendered = body.render({call});
     REQUIRE(rendered.ok());
     const auto text = outbox::to_text(*rendered.value());
     CHECK(
-        text == R"({"a":"\",\"admin\":true,\"x\":\"","n":20.0,"t":true,)"
-                R"("l":["\",\"admin\":true,\"x\":\"",null],"o":{"x":"x\",\"admin\":true,\"x\":\""}})");
+        text ==
+        R"({"a":"\",\"admin\":true,\"x\":\"","n":20.0,"t":true,)"
+        R"("l":["\",\"admin\":true,\"x\":\"",null],"o":{"x":"x\",\"admin\":true,\"x\":\""}})"
+    );
     (void)tools::ValueTemplate::compile(yaml("{ '{{ arguments.a }}': 1 }"), context);
     CHECK_THAT(all_of(diagnostics), ContainsSubstring("a template cannot be the name of a member"));
 }

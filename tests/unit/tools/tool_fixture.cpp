@@ -12,8 +12,8 @@ namespace test {
 
 config::Value yaml(const std::string& text) {
     config::Diagnostics diagnostics;
-    auto value = config::parse_yaml(
-        std::make_shared<const std::string>("test.yaml"), text, diagnostics);
+    auto value =
+        config::parse_yaml(std::make_shared<const std::string>("test.yaml"), text, diagnostics);
     INFO(all_of(diagnostics));
     REQUIRE_FALSE(diagnostics.has_errors());
     REQUIRE(value.has_value());
@@ -53,7 +53,9 @@ outbox::ToolCall call_of(Json arguments) {
     return call;
 }
 
-outbox::ToolCall call_with(const std::string& arguments) { return call_of(json(arguments)); }
+outbox::ToolCall call_with(const std::string& arguments) {
+    return call_of(json(arguments));
+}
 
 std::string all_of(const config::Diagnostics& diagnostics) {
     std::string out;
@@ -65,7 +67,8 @@ std::string all_of(const config::Diagnostics& diagnostics) {
 }
 
 boost::asio::awaitable<tools::HttpResult> ScriptedSender::send(
-    tools::HttpRequest request, outbox::Deadline) {
+    tools::HttpRequest request, outbox::Deadline
+) {
     requests.push_back(std::move(request));
     REQUIRE_FALSE(answers.empty());  // else: a request that nobody expected
     auto next = std::move(answers.front());
@@ -74,7 +77,8 @@ boost::asio::awaitable<tools::HttpResult> ScriptedSender::send(
 }
 
 ScriptedSender& ScriptedSender::answer(
-    int status, std::string body, std::string header, std::string value) {
+    int status, std::string body, std::string header, std::string value
+) {
     tools::HttpResponse response;
     response.status = status;
     response.body = std::move(body);
@@ -114,7 +118,9 @@ HttpToolFixture::HttpToolFixture(const std::string& members, const std::string& 
 }
 
 outbox::Outcome HttpToolFixture::perform(const std::string& arguments) {
-    return run_coroutine(io_, action_->perform(call_with(arguments), outbox::Deadline::after(5s)), 2s);
+    return run_coroutine(
+        io_, action_->perform(call_with(arguments), outbox::Deadline::after(5s)), 2s
+    );
 }
 
 outbox::Verdict HttpToolFixture::ask(const std::string& arguments) {

@@ -33,21 +33,24 @@ using outbox::Json;
 
 // Answers in the order of the script and keeps the requests.
 class ScriptedSender final : public tools::HttpSender {
-  public:
+ public:
     std::deque<tools::HttpResult> answers;
     std::vector<tools::HttpRequest> requests;
 
     boost::asio::awaitable<tools::HttpResult> send(
-        tools::HttpRequest request, outbox::Deadline deadline) override;
+        tools::HttpRequest request, outbox::Deadline deadline
+    ) override;
 
-    ScriptedSender& answer(int status, std::string body = {}, std::string header = {}, std::string value = {});
+    ScriptedSender& answer(
+        int status, std::string body = {}, std::string header = {}, std::string value = {}
+    );
     ScriptedSender& truncated(int status, std::string body);
     ScriptedSender& fail(bool sent, outbox::Cause cause, std::string code);
 };
 
 // One tool of a configuration over a scripted client.
 class HttpToolFixture {
-  public:
+ public:
     // The YAML of one tool's members, indented by four.
     explicit HttpToolFixture(const std::string& members, const std::string& rest = {});
 
@@ -56,7 +59,7 @@ class HttpToolFixture {
 
     std::shared_ptr<ScriptedSender> sender = std::make_shared<ScriptedSender>();
 
-  private:
+ private:
     boost::asio::io_context io_;
     std::unique_ptr<tools::HttpAction> action_;
     std::unique_ptr<tools::HttpProbe> probe_;

@@ -17,15 +17,20 @@ std::string checked(const std::string& tools, const std::string& rest = {}) {
 
 std::string ticket(const std::string& execute, const std::string& reconcile) {
     return "  ticket:\n    arguments: { type: object, properties: { title: {}, severity: {} } }\n"
-           "    execute: { type: http, method: POST, url: 'https://h.example/t', " + execute + " }\n"
-           "    reconcile: { type: http, url: 'https://h.example/t', " + reconcile + " }\n";
+           "    execute: { type: http, method: POST, url: 'https://h.example/t', " +
+           execute +
+           " }\n"
+           "    reconcile: { type: http, url: 'https://h.example/t', " +
+           reconcile + " }\n";
 }
 
 const std::string kGoodExecute =
-    "headers: { Idempotency-Key: '{{ operation.key }}' }, json: { title: '{{ arguments.title }}', ref: '{{ operation.key }}' },"
+    "headers: { Idempotency-Key: '{{ operation.key }}' }, json: { title: '{{ arguments.title }}', "
+    "ref: '{{ operation.key }}' },"
     " outcomes: [ { when: { status: 201 }, then: succeeded, result: { id: /id } } ]";
 const std::string kGoodReconcile =
-    "query: { ref: '{{ operation.key }}' }, items: /tickets, match: { /ref: '{{ operation.key }}' }";
+    "query: { ref: '{{ operation.key }}' }, items: /tickets, match: { /ref: '{{ operation.key }}' "
+    "}";
 
 std::int64_t hash_of(const std::string& tools, const std::string& rest = {}) {
     return tools::request_hash(configuration(tools, rest).tools[0]);
@@ -39,11 +44,21 @@ TEST_CASE("a good tool has nothing to say") {
 
 TEST_CASE("all mistakes of all tools at once") {
     const auto said = checked(
-        ticket("json: { a: '{{ argument.title }}', b: '{{ operation.key | uper }}' }", "items: tickets, match: { ref: 1 }") +
-        "  other:\n    execute: { type: command, argv: [x, '{{ oops }}'], stdin: '{{ arguments.a }}' }\n"
-        "    reconcile: { type: manual, reason: a test }\n");
-    for (const auto* part : {"unknown root argument", "unknown filter uper", "did you mean /tickets?", "did you mean /ref?",
-                             "unknown root oops", "does not say how it is escaped"}) {
+        ticket(
+            "json: { a: '{{ argument.title }}', b: '{{ operation.key | uper }}' }",
+            "items: tickets, match: { ref: 1 }"
+        ) +
+        "  other:\n    execute: { type: command, argv: [x, '{{ oops }}'], stdin: '{{ arguments.a "
+        "}}' }\n"
+        "    reconcile: { type: manual, reason: a test }\n"
+    );
+    for (const auto* part :
+         {"unknown root argument",
+          "unknown filter uper",
+          "did you mean /tickets?",
+          "did you mean /ref?",
+          "unknown root oops",
+          "does not say how it is escaped"}) {
         CHECK_THAT(said, ContainsSubstring(part));
     }
     const auto config = configuration(ticket("json: '{{ nope }}'", kGoodReconcile));
@@ -65,53 +80,81 @@ TEST_CASE("all mistakes of all tools at once") {
 TEST_CASE("lints") {
     CHECK_THAT(
         checked(ticket("json: { title: '{{ arguments.title }}' }", kGoodReconcile)),
-        ContainsSubstring("reconcile asks for nothing that execute sent"));
+        ContainsSubstring("reconcile asks for nothing that execute sent")
+    );
     CHECK_THAT(
         checked(ticket("json: { title: '{{ arguments.title }}' }", kGoodReconcile)),
-        ContainsSubstring("no idempotency key is sent"));
+        ContainsSubstring("no idempotency key is sent")
+    );
     CHECK_THAT(
         checked(ticket(kGoodExecute, "items: /tickets, match: { /ref: 7 }")),
-        ContainsSubstring("asks for nothing that execute sent"));
+        ContainsSubstring("asks for nothing that execute sent")
+    );
     CHECK_THAT(
-        checked(ticket("headers: { K: '{{ operation.key }}' }, json: { t: '{{ arguments.titel }}' }", kGoodReconcile)),
-        ContainsSubstring("has no titel (did you mean title?"));
+        checked(ticket(
+            "headers: { K: '{{ operation.key }}' }, json: { t: '{{ arguments.titel }}' }",
+            kGoodReconcile
+        )),
+        ContainsSubstring("has no titel (did you mean title?")
+    );
     CHECK_THAT(
-        checked(ticket("headers: { K: '{{ operation.key }}' }, outcomes: [ { when: { status: [503, 422] }, then: retry } ]", kGoodReconcile)),
-        ContainsSubstring("a 5xx answer is mapped to retry"));
+        checked(ticket(
+            "headers: { K: '{{ operation.key }}' }, outcomes: [ { when: { status: [503, 422] }, "
+            "then: retry } ]",
+            kGoodReconcile
+        )),
+        ContainsSubstring("a 5xx answer is mapped to retry")
+    );
     CHECK_THAT(
-        checked("  c:\n    execute: { type: command, argv: [sh, -c, 'echo {{ arguments.x }}'] }\n    reconcile: { type: manual, reason: a test }\n"),
-        ContainsSubstring("inside a shell script"));
+        checked("  c:\n    execute: { type: command, argv: [sh, -c, 'echo {{ arguments.x }}'] }\n  "
+                "  reconcile: { type: manual, reason: a test }\n"),
+        ContainsSubstring("inside a shell script")
+    );
     // A command finds the key in its environment.
-    CHECK(checked(
-        "  c:\n    execute: { type: command, argv: [x] }\n"
-        "    reconcile: { type: http, url: 'https://h.example/{{ operation.key }}', verdicts: [ { when: { status: 200 }, then: found } ] }\n").empty());
+    CHECK(checked("  c:\n    execute: { type: command, argv: [x] }\n"
+                  "    reconcile: { type: http, url: 'https://h.example/{{ operation.key }}', "
+                  "verdicts: [ { when: { status: 200 }, then: found } ] }\n")
+              .empty());
 }
 
 TEST_CASE("a look-up that failed cannot be mapped to absent") {
     CHECK_THAT(
-        checked(ticket(kGoodExecute, "query: { r: '{{ operation.key }}' }, verdicts: [ { when: { status: [404, 5xx] }, then: absent } ]")),
-        ContainsSubstring("cannot mean absent"));
+        checked(ticket(
+            kGoodExecute,
+            "query: { r: '{{ operation.key }}' }, verdicts: [ { when: { status: [404, 5xx] }, "
+            "then: absent } ]"
+        )),
+        ContainsSubstring("cannot mean absent")
+    );
     CHECK_THAT(
-        checked(ticket(kGoodExecute, "items: /t, match: { /ref: '{{ operation.key | optional }}' }")),
-        ContainsSubstring("cannot be left out"));
+        checked(ticket(kGoodExecute, "items: /t, match: { /ref: '{{ operation.key | optional }}' }")
+        ),
+        ContainsSubstring("cannot be left out")
+    );
 }
 
 TEST_CASE("policies") {
     const auto config = configuration(
-        "  ticket:\n    description: Opens one.\n    arguments: { type: object, required: [title], properties: { title: { maxLength: 200 } } }\n"
+        "  ticket:\n    description: Opens one.\n    arguments: { type: object, required: [title], "
+        "properties: { title: { maxLength: 200 } } }\n"
         "    dedup: { fields: [title] }\n    concurrency: 16\n    rate: 20/s\n    timeout: 3s\n"
         "    key: { encoding: uuid, prefix: o-, window: forever }\n    retry: { max_attempts: 3 }\n"
-        "    execute: { type: http, method: POST, url: 'https://h.example/t', headers: { K: '{{ operation.key }}' } }\n"
-        "    reconcile: { type: http, url: 'https://h.example/{{ operation.key }}', verdicts: [ { when: { status: 404 }, then: absent } ],"
+        "    execute: { type: http, method: POST, url: 'https://h.example/t', headers: { K: '{{ "
+        "operation.key }}' } }\n"
+        "    reconcile: { type: http, url: 'https://h.example/{{ operation.key }}', verdicts: [ { "
+        "when: { status: 404 }, then: absent } ],"
         " settle: 5s, confirmations: 2, after_absent: hold }\n"
-        "    compensate:\n      close: { type: http, method: POST, url: 'https://h.example/{{ original.result.id }}/close',"
+        "    compensate:\n      close: { type: http, method: POST, url: 'https://h.example/{{ "
+        "original.result.id }}/close',"
         " reconcile: { type: manual, reason: a test } }\n"
-        "  note: { execute: { type: log } }\n");
+        "  note: { execute: { type: log } }\n"
+    );
     config::Diagnostics diagnostics;
     boost::asio::io_context io;
     outbox::Failpoints failpoints;
     RecordingLog log;
-    const auto toolset = tools::build_toolset(config, diagnostics, {io.get_executor(), failpoints, log});
+    const auto toolset =
+        tools::build_toolset(config, diagnostics, {io.get_executor(), failpoints, log});
     INFO(all_of(diagnostics));
     REQUIRE(toolset != nullptr);
     CHECK(toolset->all().size() == 3);
@@ -131,7 +174,10 @@ TEST_CASE("policies") {
     CHECK_FALSE(policy.key.window.has_value());
     CHECK(policy.dedup_fields == std::vector<std::string>{"title"});
     CHECK(policy.compensations == std::vector<std::string>{"close"});
-    CHECK(policy.arguments_schema == R"({"type":"object","required":["title"],"properties":{"title":{"maxLength":200}}})");
+    CHECK(
+        policy.arguments_schema ==
+        R"({"type":"object","required":["title"],"properties":{"title":{"maxLength":200}}})"
+    );
     CHECK(policy.request_hash != 0);
     CHECK(policy.revision.size() == 16);
     const auto& close = toolset->find("ticket:close")->policy;
@@ -140,10 +186,12 @@ TEST_CASE("policies") {
 
     const auto* note = toolset->find("note");
     CHECK(note->policy.effect == outbox::Effect::read);
-    auto outcome = run_coroutine(io, note->tool->execute(call_with("{}"), outbox::Deadline::after(1s)), 1s);
+    auto outcome =
+        run_coroutine(io, note->tool->execute(call_with("{}"), outbox::Deadline::after(1s)), 1s);
     CHECK(outbox::to_text(get<outbox::Succeeded>(outcome).result) == R"({"logged":true})");
     CHECK(log.says("operation_id=op-1"));
-    auto verdict = run_coroutine(io, note->tool->probe(call_with("{}"), outbox::Deadline::after(1s)), 1s);
+    auto verdict =
+        run_coroutine(io, note->tool->probe(call_with("{}"), outbox::Deadline::after(1s)), 1s);
     get<outbox::Inconclusive>(verdict);
 }
 
@@ -153,7 +201,9 @@ TEST_CASE("nothing is built of a broken file") {
     boost::asio::io_context io;
     outbox::Failpoints failpoints;
     RecordingLog log;
-    CHECK(tools::build_toolset(config, diagnostics, {io.get_executor(), failpoints, log}) == nullptr);
+    CHECK(
+        tools::build_toolset(config, diagnostics, {io.get_executor(), failpoints, log}) == nullptr
+    );
     CHECK(diagnostics.has_errors());
 }
 
@@ -164,12 +214,22 @@ TEST_CASE("the request hash follows what is looked for, and nothing else") {
     CHECK(hash_of(ticket(kGoodExecute + ", query: { x: 1 }", kGoodReconcile)) == base);
     CHECK(hash_of(ticket(kGoodExecute, kGoodReconcile + ", settle: 30s, interval: 1m")) == base);
     // Target, credential, key and look-up are not.
-    const std::string credentials = "credentials: { a: { kind: bearer, token: x }, b: { kind: bearer, token: y } }";
-    const auto with_a = hash_of(ticket(kGoodExecute + ", credential: a", kGoodReconcile), credentials);
+    const std::string credentials =
+        "credentials: { a: { kind: bearer, token: x }, b: { kind: bearer, token: y } }";
+    const auto with_a =
+        hash_of(ticket(kGoodExecute + ", credential: a", kGoodReconcile), credentials);
     CHECK(with_a != base);
     CHECK(hash_of(ticket(kGoodExecute + ", credential: b", kGoodReconcile), credentials) != with_a);
-    CHECK(hash_of(ticket(kGoodExecute + ", credential: a", kGoodReconcile),
-                  "credentials: { a: { kind: bearer, token: rotated } }") == with_a);
-    CHECK(hash_of(ticket(kGoodExecute, kGoodReconcile + ", must_equal: { /title: '{{ arguments.title }}' }")) != base);
+    CHECK(
+        hash_of(
+            ticket(kGoodExecute + ", credential: a", kGoodReconcile),
+            "credentials: { a: { kind: bearer, token: rotated } }"
+        ) == with_a
+    );
+    CHECK(
+        hash_of(ticket(
+            kGoodExecute, kGoodReconcile + ", must_equal: { /title: '{{ arguments.title }}' }"
+        )) != base
+    );
     CHECK(hash_of(ticket(kGoodExecute, kGoodReconcile) + "    key: { encoding: uuid }\n") != base);
 }

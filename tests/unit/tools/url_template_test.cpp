@@ -57,7 +57,8 @@ TEST_CASE("a rendered value cannot make or leave a segment") {
 TEST_CASE("origins") {
     const auto origin = [](const std::string& url) {
         const auto compiled = compile(url);
-        return compiled.url ? tools::origin_text(compiled.url->origin()) : all_of(compiled.diagnostics);
+        return compiled.url ? tools::origin_text(compiled.url->origin())
+                            : all_of(compiled.diagnostics);
     };
     CHECK(origin("https://Desk.Example.com/x") == "https://desk.example.com:443");
     CHECK(origin("http://127.0.0.1:8080") == "http://127.0.0.1:8080");
@@ -71,10 +72,14 @@ TEST_CASE("origins") {
 }
 
 TEST_CASE("a template in scheme, host or port does not load") {
-    for (const auto* url : {
-             "{{ arguments.id }}", "{{ arguments.id }}://h/x", "https://{{ arguments.id }}/x",
-             "https://a.{{ arguments.id }}/x", "https://h:{{ arguments.id }}/x",
-             "https://h{{ arguments.id }}", "https://h{{ arguments.id }}/x"}) {
+    for (const auto* url :
+         {"{{ arguments.id }}",
+          "{{ arguments.id }}://h/x",
+          "https://{{ arguments.id }}/x",
+          "https://a.{{ arguments.id }}/x",
+          "https://h:{{ arguments.id }}/x",
+          "https://h{{ arguments.id }}",
+          "https://h{{ arguments.id }}/x"}) {
         const auto compiled = compile(url);
         INFO(url);
         CHECK_FALSE(compiled.url.has_value());
@@ -85,8 +90,13 @@ TEST_CASE("a template in scheme, host or port does not load") {
 }
 
 TEST_CASE("links to the next page") {
-    CHECK(tools::next_link(R"(<https://h/a?p=2>; rel="next", <https://h/a?p=9>; rel="last")") == "https://h/a?p=2");
-    CHECK(tools::next_link(R"(<https://h/a,b>; rel=prev, </c>; title="x"; rel="first next")") == "/c");
+    CHECK(
+        tools::next_link(R"(<https://h/a?p=2>; rel="next", <https://h/a?p=9>; rel="last")") ==
+        "https://h/a?p=2"
+    );
+    CHECK(
+        tools::next_link(R"(<https://h/a,b>; rel=prev, </c>; title="x"; rel="first next")") == "/c"
+    );
     CHECK_FALSE(tools::next_link(R"(<https://h/a>; rel="prev")").has_value());
     CHECK_FALSE(tools::next_link(R"(<https://h/a>; title="next")").has_value());
     CHECK_FALSE(tools::next_link("<broken").has_value());
@@ -94,7 +104,9 @@ TEST_CASE("links to the next page") {
     tools::HttpRequest request;
     request.origin = {true, "h.example", 443};
     request.target = "/api/tickets?x=1";
-    const auto target = [&](const std::string& url) { return tools::same_origin_target(request, url); };
+    const auto target = [&](const std::string& url) {
+        return tools::same_origin_target(request, url);
+    };
     CHECK(target("https://h.example/api/tickets?p=2") == "/api/tickets?p=2");
     CHECK(target("https://H.example:443/y#z") == "/y");
     CHECK(target("?p=2") == "/api/tickets?p=2");
