@@ -10,6 +10,20 @@ namespace outbox {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+std::string_view sentence_of(LateFate fate) {
+    switch (fate) {
+        case LateFate::settled: return "a late answer settled an operation";
+        case LateFate::flagged: return "a late answer contradicts what is recorded";
+        case LateFate::duplicate: return "a late answer shows a second effect";
+        case LateFate::stored: return "a late answer was filed";
+    }
+    return {};
+}
+
+}  // namespace
+
 Completer::Completer(
     asio::any_io_executor executor,
     Store& store,
@@ -145,7 +159,17 @@ asio::awaitable<std::optional<StoreError::Kind>> Completer::try_write(const Batc
         const auto fates = co_await std::move(writing);
         co_await failpoints_.hit(FailpointId::after_complete_before_ack);
         observer_.completed(batch.size());
-        for (std::size_t i = 0; i < batch.size(); ++i) settle(*batch[i], fates.at(i));
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            if (fates.at(i) == Fate::duplicate) {
+                observer_.duplicate_effect(batch[i]->transition.tool);
+                log_.error(
+                    "this attempt's effect is the second one of its operation",
+                    {{"operation_id", batch[i]->transition.id.value},
+                     {"tool", batch[i]->transition.tool}}
+                );
+            }
+            settle(*batch[i], fates[i]);
+        }
     } catch (const StoreError& error) {
         failed = error.kind();
         count_error(observer_, error);
@@ -183,10 +207,9 @@ asio::awaitable<void> Completer::record_late(Transition transition) {
             auto recording = store_.record_late(transition);
             const auto fate = co_await std::move(recording);
             observer_.late_result(transition.tool);
+            if (fate == LateFate::duplicate) observer_.duplicate_effect(transition.tool);
             log_.warn(
-                fate == LateFate::settled   ? "a late answer settled an operation"
-                : fate == LateFate::flagged ? "a late answer contradicts what is recorded"
-                                            : "a late answer was filed",
+                sentence_of(fate),
                 {{"operation_id", transition.id.value},
                  {"tool", transition.tool},
                  {"epoch", std::to_string(transition.epoch.value)}}

@@ -59,10 +59,16 @@ struct LeaseRequest {
 enum class Fate {
     applied,  // written now, or found written by an earlier try whose acknowledgement was lost
     fenced,   // somebody else moved the epoch: this answer is evidence at best
+    duplicate,  // written as `duplicate_effect`: a late answer had proved another effect
 };
 
 // What became of a fenced attempt's answer.
-enum class LateFate { settled, flagged, stored };
+enum class LateFate {
+    settled,    // it decided an open operation
+    flagged,    // it contradicts what was recorded: late_effect
+    duplicate,  // it is a second effect: duplicate_effect
+    stored,     // an event, nothing more
+};
 
 struct ReconcileLane {
     std::string tool;

@@ -149,7 +149,8 @@ void Completion::note(const pqxx::result& written) {
     for (const auto& row : written) {
         auto found = index.find(row[0].as<std::int64_t>());
         if (found != index.end()) {
-            fates_[found->second] = Fate::applied;
+            const bool duplicate = row.size() > 1 && row[1].as<bool>();
+            fates_[found->second] = duplicate ? Fate::duplicate : Fate::applied;
         }
     }
 }

@@ -80,9 +80,10 @@ LateFate record(Session& session, const Parameters& parameters) {
         auto rows = session.write(sql::record_late_result, parameters);
         if (!rows.empty()) {
             std::string fate = rows[0]["fate"].c_str();
-            return fate == "settled"   ? LateFate::settled
-                   : fate == "flagged" ? LateFate::flagged
-                                       : LateFate::stored;
+            return fate == "settled"     ? LateFate::settled
+                   : fate == "flagged"   ? LateFate::flagged
+                   : fate == "duplicate" ? LateFate::duplicate
+                                         : LateFate::stored;
         }
     }
     throw StoreError(StoreError::Kind::conflict, "the operation moves faster than its evidence");

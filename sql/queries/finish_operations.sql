@@ -5,7 +5,7 @@
 -- $7 attention; one per event: $8 seq, $9 operation_id, $10 kind, $11 detail.
 -- Where a fenced attempt's late answer already proved an effect (attention late_effect), this
 -- attempt can only end succeeded; an effect of its own with another result is a duplicate.
--- Returns the seqs that were written. Index: queue_pkey.
+-- Returns the seqs that were written, and whether one was found to be a second effect. Index: queue_pkey.
 WITH gone AS (
     DELETE FROM outbox.queue q
      USING unnest($1::bigint[], $2::integer[], $3::text[], $4::jsonb[], $5::jsonb[], $6::integer[],
@@ -30,6 +30,7 @@ WITH gone AS (
                      AND g.result IS DISTINCT FROM g.late_result THEN 'duplicate_effect'
                 ELSE 'late_effect' END
       FROM gone g
+    RETURNING seq, attention
 ), told AS (
     INSERT INTO outbox.event (operation_id, kind, epoch, worker, detail)
     SELECT e.operation_id, e.kind, g.lease_epoch, g.leased_by, e.detail
@@ -37,4 +38,4 @@ WITH gone AS (
            AS e (seq, operation_id, kind, detail)
       JOIN gone g ON g.seq = e.seq
 )
-SELECT seq FROM gone
+SELECT seq, attention IS NOT DISTINCT FROM 'duplicate_effect' AS duplicate FROM ended

@@ -4,7 +4,7 @@
 -- An effect settles what is open (attention late_effect where it had been declared without effect),
 -- marks an attempt that is in flight, overturns failed and cancelled, and is compared with an
 -- earlier success. "No effect" settles unknown only when that attempt is the only unresolved one.
--- Returns one row: settled · flagged · stored, and no row when the operation moved meanwhile:
+-- Returns one row: settled · flagged · duplicate · stored, and no row when the operation moved meanwhile:
 -- then the statement is run again. Indexes: queue_pkey, outcome_pkey, event_operation.
 WITH open AS MATERIALIZED (
     SELECT q.* FROM outbox.queue q WHERE q.seq = $1::bigint FOR UPDATE
@@ -88,9 +88,9 @@ WITH open AS MATERIALIZED (
            || CASE WHEN $4 = 'effect' THEN jsonb_build_object('result', $5::jsonb) ELSE '{}' END
       FROM written w CROSS JOIN plan p
 )
-SELECT CASE WHEN p.action IN ('overturn', 'duplicate', 'mark') OR p.attention IS NOT NULL
+SELECT CASE WHEN p.action = 'duplicate' THEN 'duplicate'
+            WHEN p.action IN ('overturn', 'mark') OR p.attention IS NOT NULL
                  AND p.action = 'settle' THEN 'flagged'
             WHEN p.action IN ('settle', 'again', 'fail') THEN 'settled'
-            ELSE 'stored' END AS fate,
-       p.action = 'duplicate' AS duplicate
+            ELSE 'stored' END AS fate
   FROM plan p CROSS JOIN written

@@ -129,7 +129,7 @@ TEST_CASE("late effect: a later attempt in flight can then only end succeeded") 
     CHECK(t.state("op-1") == "attempting 6 2");  // its epoch is still the second attempt's
 
     SECTION("it had an effect of its own") {
-        CHECK(t.complete(tests::succeeded(second[0], "T-2")) == Fate::applied);
+        CHECK(t.complete(tests::succeeded(second[0], "T-2")) == Fate::duplicate);
         CHECK(t.outcome("op-1", "attention") == "duplicate_effect");
         CHECK(t.outcome("op-1", "c.result #>> '{}'") == "T-2");
         CHECK_THAT(t.detail("op-1", "late_result"), ContainsSubstring("T-1"));
@@ -162,7 +162,7 @@ TEST_CASE("late effect: already succeeded") {
     REQUIRE(late(t, tests::succeeded(attempt, "T-1")) == LateFate::settled);
     CHECK(late(t, tests::succeeded(attempt, "T-1")) == LateFate::stored);
     CHECK(t.outcome("op-1", "attention") == "NULL");
-    CHECK(late(t, tests::succeeded(attempt, "T-2")) == LateFate::flagged);
+    CHECK(late(t, tests::succeeded(attempt, "T-2")) == LateFate::duplicate);
     CHECK(t.outcome("op-1", "attention") == "duplicate_effect");
     CHECK(t.outcome("op-1", "c.result #>> '{}'") == "T-1");  // a success is never undone
     CHECK_THAT(t.detail("op-1", "late_result"), ContainsSubstring("T-2"));
