@@ -20,7 +20,10 @@ if ! image inspect --type image $base >/dev/null 2>&1; then
     image rm "$from" >/dev/null
 fi
 
-image bud --format docker --pull-never --isolation chroot -t outboxd:try .
+# What this machine has compiled before need not be compiled again.
+cache=()
+if command -v ccache >/dev/null; then cache=(-v "$(ccache -k cache_dir):/root/.cache/ccache"); fi
+image bud --format docker --pull-never --isolation chroot "${cache[@]}" -t outboxd:try .
 
 config=$(image inspect --type image outboxd:try)
 grep -q '"User": "outboxd"' <<<"$config" || { echo "the image runs as root" >&2; exit 1; }
