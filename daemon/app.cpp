@@ -311,7 +311,7 @@ void App::warn_of_restart(const config::Config& config) {
 
 asio::awaitable<void> App::sample() {
     while (!ended_) {
-        if (!generations_.empty() && generations_.back()->engine().health().database) {
+        if (stop_requests_ == 0 && generations_.back()->engine().health().database) {
             try {
                 auto sampling = generations_.back()->sample();
                 const auto samples = co_await std::move(sampling);

@@ -60,7 +60,12 @@ std::string write_dev_config() {
     return file;
 }
 
-void print_greeting(const Context& context, const config::Config& config, const std::string& dsn) {
+void print_greeting(
+    const Context& context,
+    const config::Config& config,
+    const std::string& data_dir,
+    const std::string& dsn
+) {
     const std::string tool = config.tools.empty() ? "TOOL" : config.tools.front().name;
     context.console.out << fmt::format(
         "\nA private Postgres is running, in {}; Ctrl-C ends it together with the daemon.\n"
@@ -71,7 +76,7 @@ void print_greeting(const Context& context, const config::Config& config, const 
         "  psql \"{}\" -c \"SELECT * FROM outbox.enqueue('{}', '{{\\\"title\\\": \\\"hello\\\"}}', "
         "run_id => 'first')\"\n"
         "  outboxd list --database \"{}\"\n\n",
-        kDevFolder,
+        data_dir,
         config.file,
         dsn,
         config.admin.host,
@@ -99,9 +104,10 @@ int dev(Context& context) {
         .diagnostics = std::move(diagnostics),
         .dsn = postgres.dsn(),
         .postgres = &postgres,
-        .on_ready = [&context,
-                     &config = config,
-                     &postgres] { print_greeting(context, config, postgres.dsn()); },
+        .on_ready =
+            [&context, &config = config, &embedded, &postgres] {
+                print_greeting(context, config, embedded.data_dir, postgres.dsn());
+            },
     };
     return App(std::move(options), log).run();
 }

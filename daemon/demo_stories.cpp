@@ -69,7 +69,8 @@ std::string killed(DemoWorld& world) {
     world.say("the ticket exists, nothing is recorded: kill -9 to the worker");
     world.start_daemon();
     world.say("a second daemon starts; the dead one's lease has to run out first");
-    world.wait_for(id, "unknown");
+    // The status may be past by the time we look; the event stays.
+    world.wait_until([&] { return world.happened(id, "lease_expired"); }, "the lease to run out");
     world.say("unknown: it may have happened, so the service is asked, nothing is sent");
     const auto row = world.wait_for(id, "succeeded");
     world.say(fmt::format(

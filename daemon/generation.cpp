@@ -81,11 +81,13 @@ asio::awaitable<void> Generation::run() {
     if (listener_) listener_->start();
     auto running = engine_.run();
     co_await std::move(running);
+    if (listener_) {
+        listener_->stop();
+        // What it had posted before it stopped runs ahead of this.
+        co_await asio::post(executor_, asio::use_awaitable);
+    }
+    // Last: from here to the owner's destructor nothing else runs.
     while (sampling_) co_await sampled_.wait();
-    if (!listener_) co_return;
-    listener_->stop();
-    // What it had posted before it stopped runs ahead of this.
-    co_await asio::post(executor_, asio::use_awaitable);
 }
 
 asio::awaitable<std::vector<outbox::ToolSample>> Generation::sample() {
