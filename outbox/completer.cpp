@@ -8,8 +8,6 @@
 
 namespace outbox {
 
-using std::chrono::steady_clock;
-
 namespace {
 
 std::string_view sentence_of(LateFate fate) {
@@ -98,7 +96,7 @@ Completer::Batch Completer::next_batch() {
         return {};
     }
     // A row that was refused goes alone: it must not hold up others again.
-    const auto now = steady_clock::now();
+    const auto now = BootClock::now();
     const auto due = std::find_if(waiting_.begin(), waiting_.end(), [&](const Entry* entry) {
         return entry->not_before <= now;
     });
@@ -118,7 +116,7 @@ Completer::Batch Completer::next_batch() {
 std::chrono::nanoseconds Completer::until_next() const {
     auto next = std::chrono::nanoseconds(Bell::kForever);
     for (const auto* entry : waiting_) {
-        next = std::min<std::chrono::nanoseconds>(next, entry->not_before - steady_clock::now());
+        next = std::min<std::chrono::nanoseconds>(next, entry->not_before - BootClock::now());
     }
     return std::max(next, std::chrono::nanoseconds::zero());
 }
@@ -195,7 +193,7 @@ void Completer::split_or_wait(Batch batch, std::vector<Batch>& parts) {
         return;
     }
     auto& entry = *batch.front();
-    entry.not_before = steady_clock::now() + entry.backoff.next();
+    entry.not_before = BootClock::now() + entry.backoff.next();
     waiting_.push_back(&entry);
 }
 

@@ -10,6 +10,7 @@
 
 #include "outbox/backoff.hpp"
 #include "outbox/bell.hpp"
+#include "outbox/clock.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/log.hpp"
 #include "outbox/observer.hpp"
@@ -55,7 +56,7 @@ class Completer {
         bool done = false;
         std::optional<Fate> fate;
         Backoff backoff;
-        std::chrono::steady_clock::time_point not_before{};
+        BootClock::time_point not_before{};
     };
     using Batch = std::vector<Entry*>;
 

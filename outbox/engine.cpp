@@ -26,6 +26,7 @@ Engine::Engine(
       tools_(tools),
       log_(log),
       settings_(std::move(settings)),
+      random_(settings_.seed ? Random(*settings_.seed) : Random()),
       keys_(store, settings_.key_namespace),
       completer_(executor, store, observer, log, failpoints, {}),
       executor_(executor, completer_, keys_, observer, log, failpoints, random_,

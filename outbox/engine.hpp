@@ -3,7 +3,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,6 +39,7 @@ struct EngineSettings {
     std::chrono::milliseconds cut_grace{2'000};     // for the answers of what was cut
     std::chrono::milliseconds flush_timeout{5'000}; // for the last outcomes, at least
     std::chrono::milliseconds heartbeat{3'000};
+    std::optional<std::uint64_t> seed;  // of the jitter; tests that replay set it
 };
 
 // All loops of one outbox: owns them, starts them, stops them in order. Runs on the io thread.

@@ -3,6 +3,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <utility>
 
+#include "outbox/clock.hpp"
+
 namespace outbox {
 
 TaskGroup::TaskGroup(asio::any_io_executor executor, OnEscape on_escape)
@@ -32,10 +34,10 @@ void TaskGroup::ended(const std::string& name, std::exception_ptr error) {
 }
 
 asio::awaitable<bool> TaskGroup::join(std::chrono::nanoseconds limit) {
-    const auto until = std::chrono::steady_clock::now() + limit;
+    const auto until = BootClock::now() + limit;
     interrupted_ = false;
     while (size_ > 0 && !interrupted_) {
-        const auto left = until - std::chrono::steady_clock::now();
+        const auto left = until - BootClock::now();
         if (left <= std::chrono::nanoseconds::zero()) break;
         co_await empty_.wait(left);
     }
