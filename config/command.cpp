@@ -61,7 +61,8 @@ void read_exit_codes(MapReader& in, Phase phase, Command& out) {
     std::vector<std::pair<Text, Text>> codes;
     in.text_map("exit_codes", codes);
     for (auto& [code, then] : codes) {
-        if (!is_exit_code(code.value)) {
+        const bool known = is_exit_code(code.value);
+        if (!known) {
             in.diagnostics().error(
                 code.mark,
                 fmt::format("{}.exit_codes: {} is no exit code", in.path(), code.value),
@@ -71,7 +72,7 @@ void read_exit_codes(MapReader& in, Phase phase, Command& out) {
         check_then(
             then, fmt::format("{}.exit_codes.{}", in.path(), code.value), phase, in.diagnostics()
         );
-        out.exit_codes.emplace_back(code.value, std::move(then));
+        if (known) out.exit_codes.emplace_back(code.value, std::move(then));
     }
 }
 

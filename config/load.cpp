@@ -51,7 +51,7 @@ Loaded load(const std::string& file, const LoadOptions& options) {
     try {
         if (auto tree = read_tree(file, options, diagnostics)) {
             auto config = read_config(*tree, file, diagnostics);
-            if (!diagnostics.has_errors()) loaded.config = std::move(config);
+            (diagnostics.has_errors() ? loaded.partial : loaded.config) = std::move(config);
         }
     } catch (const std::exception& e) {
         const Mark mark{std::make_shared<const std::string>(file), 0, 0};

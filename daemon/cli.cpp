@@ -14,6 +14,7 @@
 #include "daemon/version.hpp"
 #include "outbox/pg/pg_error.hpp"
 #include "outbox/store.hpp"
+#include "tools/toolset.hpp"
 
 namespace outboxd {
 namespace {
@@ -121,10 +122,19 @@ std::string database_of(const Context& context) {
     return config.database.dsn.value;
 }
 
+void check_tools(config::Loaded& loaded) {
+    const auto& config = loaded.config ? loaded.config : loaded.partial;
+    if (config) tools::check_toolset(*config, loaded.diagnostics);
+    loaded.diagnostics.sort();
+}
+
 LoadedConfig load_config(const Context& context, const std::string& file) {
     if (!context.database.empty()) setenv("OUTBOXD_DATABASE", context.database.c_str(), 1);
     auto loaded = config::load(file);
-    if (!loaded.config) throw ConfigurationError(std::move(loaded.diagnostics));
+    if (!loaded.config) {
+        check_tools(loaded);
+        throw ConfigurationError(std::move(loaded.diagnostics));
+    }
     return {std::move(*loaded.config), std::move(loaded.diagnostics)};
 }
 

@@ -6,7 +6,6 @@
 #include "config/load.hpp"
 #include "daemon/command.hpp"
 #include "outbox/failpoint.hpp"
-#include "tools/toolset.hpp"
 
 namespace outboxd {
 namespace {
@@ -26,8 +25,7 @@ std::string chosen_file(const Context& context, const std::string& argument) {
 
 int check_config(Context& context, const CheckOptions& options) {
     auto loaded = config::load(chosen_file(context, options.file));
-    if (loaded.config) tools::check_toolset(*loaded.config, loaded.diagnostics);
-    loaded.diagnostics.sort();
+    check_tools(loaded);
     bool wrong = loaded.diagnostics.has_errors();
     for (auto diagnostic : loaded.diagnostics.all()) {
         if (options.strict && diagnostic.severity == config::Severity::warning) {

@@ -7,6 +7,7 @@
 
 #include "config/config.hpp"
 #include "config/diagnostics.hpp"
+#include "config/load.hpp"
 #include "daemon/cli.hpp"
 #include "daemon/exit_code.hpp"
 
@@ -73,6 +74,9 @@ struct LoadedConfig {
     config::Config config;
     config::Diagnostics diagnostics;  // warnings
 };
+// Compiles the tools of what could be read, so that their mistakes are told together with the rest.
+void check_tools(config::Loaded& loaded);
+
 [[nodiscard]] LoadedConfig load_config(const Context& context, const std::string& file);
 
 }  // namespace outboxd

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "tools/compiled_tool.hpp"
@@ -16,15 +17,59 @@ bool same_place(const config::Mark& a, const config::Mark& b) {
     return same_file && a.line == b.line && a.column == b.column && a.line != 0;
 }
 
+// Tools whose text has an error already: they were read with holes.
+class Holes {
+ public:
+    Holes(const config::Config& config, const std::vector<config::Diagnostic>& known) {
+        for (const auto& tool : config.tools) {
+            const bool broken = std::any_of(known.begin(), known.end(), [&](const auto& other) {
+                return other.severity == config::Severity::error &&
+                       owner(config, other.mark) == &tool;
+            });
+            if (!broken) continue;
+            places_.push_back(tool.mark);
+            std::visit([&](const auto& part) { places_.push_back(part.mark); }, tool.execute);
+            if (!tool.reconcile_by) continue;
+            std::visit([&](const auto& part) { places_.push_back(part.mark); }, *tool.reconcile_by);
+        }
+    }
+
+    // Whether it speaks of such a tool, or a request of it, as a whole: nothing new is said then.
+    [[nodiscard]] bool speaks_of(const config::Mark& mark) const {
+        return std::any_of(places_.begin(), places_.end(), [&](const auto& place) {
+            return same_place(place, mark);
+        });
+    }
+
+ private:
+    // The tool in whose text the place is: the last one that begins before it, in the same file.
+    static const config::Tool* owner(const config::Config& config, const config::Mark& mark) {
+        const config::Tool* owner = nullptr;
+        for (const auto& tool : config.tools) {
+            const bool same_file = tool.mark.file && mark.file && *tool.mark.file == *mark.file;
+            if (same_file && tool.mark.line <= mark.line &&
+                (owner == nullptr || owner->mark.line <= tool.mark.line)) {
+                owner = &tool;
+            }
+        }
+        return owner;
+    }
+
+    std::vector<config::Mark> places_;
+};
+
 // Adds what was found, but no second error to a place that has one.
-void merge(const config::Diagnostics& found, config::Diagnostics& into) {
+void merge(
+    const config::Config& config, const config::Diagnostics& found, config::Diagnostics& into
+) {
     const auto known = into.all();
+    const Holes holes(config, known);
     for (const auto& diagnostic : found.all()) {
         const bool said = std::any_of(known.begin(), known.end(), [&](const auto& other) {
             return other.severity == config::Severity::error &&
                    same_place(other.mark, diagnostic.mark);
         });
-        if (said) continue;
+        if (said || holes.speaks_of(diagnostic.mark)) continue;
         if (diagnostic.severity == config::Severity::error) {
             into.error(diagnostic.mark, diagnostic.message, diagnostic.hint);
         } else {
@@ -41,7 +86,7 @@ std::vector<CompiledTool> compile_all(
     for (const auto& tool : config.tools) {
         if (auto one = compile_tool(tool, config, found)) compiled.push_back(std::move(*one));
     }
-    merge(found, diagnostics);
+    merge(config, found, diagnostics);
     return compiled;
 }
 

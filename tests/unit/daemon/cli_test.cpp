@@ -158,6 +158,36 @@ TEST_CASE("arguments that look like options or lists are taken as they are") {
     CHECK(outboxd_cli({"key", "--tool", "t", "--run-id", "", "--arguments", "{}"}).code == 0);
 }
 
+TEST_CASE("check-config tells the mistakes of every layer at once, and each once") {
+    const ConfigFile file(R"(version: 1
+worker: { concurency: 8 }
+tools:
+  refund:
+    execute: { type: http, method: POST, url: "https://a.example/", json: { a: "{{ nowhere.x }}" } }
+    timeout: 20
+  note:
+    effect: read
+    execute: { type: command }
+  twice:
+    execute: { type: command, argv: [echo], exit_codes: { 300: retry } }
+    reconcile: { type: manual, reason: "nobody can tell" }
+)");
+    const Run run = outboxd_cli({"check-config", file.path()});
+    CHECK(run.code == 3);
+    std::vector<std::string> places;
+    static const std::string kError = ": error: ";
+    std::istringstream lines(run.err);
+    for (std::string line; std::getline(lines, line);) {
+        const auto at = line.find(kError);
+        if (at == std::string::npos) continue;
+        places.push_back(line.substr(file.path().size() + 1, at - file.path().size() - 1));
+    }
+    INFO(run.err);
+    // The unknown key; refund without reconcile; its template; its time-out; note without argv (at its parent); the code.
+    CHECK(places == std::vector<std::string>{"2:11", "4:3", "5:80", "6:14", "9:5", "11:59"});
+
+}
+
 TEST_CASE("check-config says ok, or everything that is wrong, to the right stream") {
     SECTION("a good file") {
         const ConfigFile file(kLogTool);
