@@ -1,5 +1,7 @@
 #include "tools/tool_policy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -141,7 +143,31 @@ std::string revision_of(const config::Tool& tool) {
     constexpr std::size_t kDigits = 16;
     const auto request = std::to_string(request_hash(tool));
     const auto text = outbox::to_text(as_written(tool.source));
-    return outbox::to_hex(outbox::sha256({tool.name, "\n", request, "\n", text}))
+    // What it inherits (defaults:, a compensation's tool) counts as what it says itself.
+    const auto& retry = tool.retry;
+    const auto& reconcile = tool.reconcile;
+    const auto effective = fmt::format(
+        "{} {} {} {} {} | {} {} {} {} {} {} | {} {} {} {} {} {}",
+        tool.write,
+        tool.timeout.count(),
+        tool.connect_timeout.count(),
+        tool.concurrency,
+        tool.rate_per_second.value_or(0),
+        retry.max_attempts,
+        retry.initial.count(),
+        retry.max.count(),
+        retry.multiplier,
+        retry.jitter,
+        retry.give_up_after.count(),
+        reconcile.settle.count(),
+        reconcile.confirmations,
+        reconcile.interval.count(),
+        reconcile.max_interval.count(),
+        reconcile.give_up_after.count(),
+        reconcile.after_absent
+    );
+    const auto digest = outbox::sha256({tool.name, "\n", request, "\n", text, "\n", effective});
+    return outbox::to_hex(digest)
         .substr(0, kDigits);
 }
 

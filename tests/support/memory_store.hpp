@@ -1,12 +1,14 @@
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,8 +18,9 @@ namespace test {
 
 namespace asio = boost::asio;
 
-// The Store contract in memory: leases, fencing, completion, evidence, claims, maintenance. Enough
-// for the loops; faults on demand. Its clock is the machine's plus what advance() added.
+// The Store contract in memory, kept equal to PgStore by tests/support/store_contract: leases,
+// fencing, completion, evidence, claims, maintenance; faults on demand. Its clock is the machine's
+// plus what advance() added. Final operations stay in the same row, as status tells.
 class MemoryStore : public outbox::Store {
   public:
     struct Row {
@@ -27,11 +30,13 @@ class MemoryStore : public outbox::Store {
         std::int32_t attempt_epoch = 0;
         int attempts = 0;
         std::optional<outbox::DbTime> due_at;  // empty: infinity
+        std::optional<outbox::DbTime> expires_at;
         outbox::WorkerId leased_by;
         outbox::DbTime deadline_at;
         std::optional<outbox::DbTime> started_at;
         std::optional<outbox::DbTime> unknown_since;
         bool ambiguous = false;
+        bool accepted = false;
         std::int64_t request_hash = 0;
         outbox::ProbeMemory probe;
         std::optional<outbox::AttentionReason> attention;
@@ -39,12 +44,15 @@ class MemoryStore : public outbox::Store {
         outbox::Json result;
         std::optional<outbox::Error> error;
         std::vector<outbox::Event> events;
+        std::optional<std::int32_t> first_doubt;  // epoch of the first event that tells of a doubt
         [[nodiscard]] std::string event_kinds() const;
+        [[nodiscard]] bool is_final() const;
     };
     enum class Method { lease, release, complete, late, claim, maintain, heartbeat, publish };
     struct Fault {
         outbox::StoreError::Kind kind = outbox::StoreError::Kind::unavailable;
-        bool written = false;  // the statement was committed all the same
+        bool written = false;   // the statement was committed all the same
+        bool delayed = false;   // … or will be, after the caller was told (run_delayed)
     };
 
     // A pending operation (scheduled when run_in is given).
@@ -53,18 +61,33 @@ class MemoryStore : public outbox::Store {
         std::string id,
         std::optional<int> max_attempts = {},
         std::int16_t priority = 0,
-        std::optional<std::chrono::milliseconds> run_in = {}
+        std::optional<std::chrono::milliseconds> run_in = {},
+        std::optional<std::chrono::milliseconds> expires_in = {}
     );
+    // What planners may do to it; true when it did something.
+    bool cancel(const std::string& id);
+    bool retry(const std::string& id);
+    // outboxd probe ID.
+    void ask(const std::string& id);
+
     Row& row(const std::string& id);
     [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
     // The next call of that method fails so; several faults queue.
-    void fail(Method method, Fault fault) { faults_[method].push_back(fault); }
+    void fail(Method method, Fault fault) { faults_[method].push_back(std::move(fault)); }
     void clear_faults() { faults_.clear(); }
     void set_down(bool down) { down_ = down; }  // every call is unavailable
     void lock(const std::string& id, bool locked);  // completing it is a conflict
     void pause(const std::string& tool) { paused_.insert(tool); }
-    void advance(std::chrono::milliseconds by) { offset_ += by; }
+    void resume(const std::string& tool) { paused_.erase(tool); }
+    void advance(std::chrono::microseconds by) { offset_ += by; }  // its clock, and it alone
     [[nodiscard]] outbox::DbTime now() const;
+
+    // A simulation's hooks: a fault for this call, the way of a message to the database and back,
+    // a statement that is carried out after its caller was told otherwise, and each move.
+    std::function<std::optional<Fault>(Method)> on_call;
+    std::function<asio::awaitable<void>()> travel;
+    std::function<void(std::function<void()>)> run_delayed;
+    std::function<void(const Row& row, outbox::Status from)> on_move;
 
     // Observed.
     std::set<std::pair<outbox::Status, outbox::Status>> moves;
@@ -97,25 +120,55 @@ class MemoryStore : public outbox::Store {
     asio::awaitable<std::vector<outbox::ToolSample>> sample() override;
 
   private:
-    // Lets others run, as a round trip would, then throws the method's next fault if that comes
-    // before the statement; the rest is thrown by after().
-    asio::awaitable<std::optional<Fault>> begin(Method method);
-    static void after(const std::optional<Fault>& fault);
+    struct Worker {
+        outbox::DbTime heartbeat_at;
+        bool stopped = false;
+    };
+    // One round trip: others run meanwhile, the fault of this call strikes before or after.
+    template <class Statement>
+    asio::awaitable<std::invoke_result_t<Statement&>> round_trip(
+        Method method, Statement statement
+    );
+    asio::awaitable<void> way(bool back);
+    std::optional<Fault> next_fault(Method method);
+
     void move(Row& row, outbox::Status to);
+    static void tell(Row& row, outbox::Event event);
+    static void tell(Row& row, outbox::EventKind kind);
+    std::vector<outbox::LeasedAttempt> lease_now(const outbox::LeaseRequest& request);
     void lease_lane(
         const outbox::LeaseRequest& request,
         const outbox::LeaseLane& lane,
         std::vector<outbox::LeasedAttempt>& leased
     );
+    int release_now(const outbox::WorkerId& worker, const std::vector<outbox::Seq>& in_flight);
+    std::vector<outbox::ClaimedProbe> claim_now(
+        const outbox::WorkerId& worker,
+        std::chrono::milliseconds margin,
+        const std::vector<outbox::ReconcileLane>& lanes
+    );
+    outbox::MaintenanceReport maintain_now(bool judge_workers);
+    int expire_operations();
+    int expire_leases(bool judge_workers);
+    void expire_lease(Row& row, outbox::Effect effect);
+    int promote();
+    [[nodiscard]] std::vector<std::string> stale_workers() const;
+
+    // memory_store_writes.cpp
+    std::vector<outbox::Fate> complete_now(const std::vector<outbox::Transition>& batch);
     outbox::Fate write(const outbox::Transition& transition);
-    void expire_lease(Row& row);
-    [[nodiscard]] bool stale(const outbox::WorkerId& worker) const;
+    outbox::Fate finish(Row& row, const outbox::Transition& transition, outbox::Status to);
+    void go_on(Row& row, const outbox::Transition& transition);
+    outbox::LateFate record_late_now(const outbox::Transition& late);
+    outbox::LateFate late_effect(Row& row, const outbox::Transition& late);
+    bool late_no_effect(Row& row, const outbox::Transition& late);
 
     std::map<std::int64_t, Row> rows_;  // by seq
+    std::map<std::string, std::int64_t> seqs_;
     std::map<Method, std::deque<Fault>> faults_;
     std::map<std::string, outbox::ToolPolicy> tools_;
     std::map<std::pair<std::string, std::int64_t>, outbox::KeySettings> requests_;
-    std::map<std::string, outbox::DbTime> heartbeats_;
+    std::map<std::string, Worker> workers_;
     std::set<std::string> paused_;
     std::set<std::int64_t> locked_;
     std::chrono::microseconds offset_{0};

@@ -233,3 +233,16 @@ TEST_CASE("the request hash follows what is looked for, and nothing else") {
     );
     CHECK(hash_of(ticket(kGoodExecute, kGoodReconcile) + "    key: { encoding: uuid }\n") != base);
 }
+
+TEST_CASE("the revision follows what a tool inherits too") {
+    const auto of = [](const std::string& rest) {
+        const auto config = configuration(ticket(kGoodExecute, kGoodReconcile), rest);
+        return tools::revision_of(config.tools[0]);
+    };
+    const auto plain = of("");
+    CHECK(of("") == plain);
+    CHECK(of("log: { level: debug }\n") == plain);
+    CHECK(of("defaults: { timeout: 7s }\n") != plain);
+    CHECK(of("defaults: { retry: { max_attempts: 3 } }\n") != plain);
+    CHECK(of("defaults: { reconcile: { settle: 11s } }\n") != plain);
+}
