@@ -15,7 +15,7 @@ namespace outbox {
 // exact digits, which no double can promise (9007199254740993, 20.0, 1e400).
 // Objects keep the order of insertion; a repeated key replaces the earlier value, as jsonb does.
 class Json {
-  public:
+ public:
     struct Number {
         std::string text;  // a valid JSON number, exactly as it was written
         friend bool operator==(const Number&, const Number&) = default;
@@ -55,7 +55,7 @@ class Json {
     // Equal JSON: numbers by exact value (1 = 1.0), objects regardless of order, types kept.
     [[nodiscard]] bool equals(const Json& other) const;
 
-  private:
+ private:
     std::variant<std::nullptr_t, bool, Number, std::string, Array, Object> value_{nullptr};
 };
 

@@ -16,15 +16,24 @@ struct LogField {
 
 // One line per event. Only loops and the daemon log; decisions, tools and the store return facts.
 class Log {
-  public:
+ public:
     virtual ~Log() = default;
     virtual void write(
-        LogLevel level, std::string_view message, std::initializer_list<LogField> fields) = 0;
+        LogLevel level, std::string_view message, std::initializer_list<LogField> fields
+    ) = 0;
 
-    void info(std::string_view m, std::initializer_list<LogField> f = {}) { write(LogLevel::info, m, f); }
-    void warn(std::string_view m, std::initializer_list<LogField> f = {}) { write(LogLevel::warn, m, f); }
-    void error(std::string_view m, std::initializer_list<LogField> f = {}) { write(LogLevel::error, m, f); }
-    void debug(std::string_view m, std::initializer_list<LogField> f = {}) { write(LogLevel::debug, m, f); }
+    void info(std::string_view m, std::initializer_list<LogField> f = {}) {
+        write(LogLevel::info, m, f);
+    }
+    void warn(std::string_view m, std::initializer_list<LogField> f = {}) {
+        write(LogLevel::warn, m, f);
+    }
+    void error(std::string_view m, std::initializer_list<LogField> f = {}) {
+        write(LogLevel::error, m, f);
+    }
+    void debug(std::string_view m, std::initializer_list<LogField> f = {}) {
+        write(LogLevel::debug, m, f);
+    }
 };
 
 }  // namespace outbox

@@ -13,12 +13,15 @@ namespace outbox {
 // What the loops tell the metrics. Called on the io thread only; statement_done may be called
 // from any lane's thread and must be thread-safe.
 class Observer {
-  public:
+ public:
     virtual ~Observer() = default;
     virtual void leased(std::size_t batch) = 0;
-    virtual void attempt_started(std::string_view tool, std::chrono::nanoseconds pickup_latency) = 0;
+    virtual void attempt_started(
+        std::string_view tool, std::chrono::nanoseconds pickup_latency
+    ) = 0;
     virtual void attempt_ended(
-        std::string_view tool, const Outcome& outcome, std::chrono::nanoseconds took) = 0;
+        std::string_view tool, const Outcome& outcome, std::chrono::nanoseconds took
+    ) = 0;
     virtual void became_unknown(std::string_view tool, Cause cause) = 0;
     virtual void probed(std::string_view tool, const Verdict& verdict) = 0;
     virtual void completed(std::size_t batch) = 0;

@@ -24,8 +24,13 @@ enum class Status {
     cancelled,   // final: taken back before any attempt
 };
 inline constexpr std::array kAllStatuses = {
-    Status::pending,   Status::scheduled, Status::attempting, Status::unknown,
-    Status::succeeded, Status::failed,    Status::cancelled,
+    Status::pending,
+    Status::scheduled,
+    Status::attempting,
+    Status::unknown,
+    Status::succeeded,
+    Status::failed,
+    Status::cancelled,
 };
 [[nodiscard]] std::string_view to_string(Status status);
 [[nodiscard]] std::optional<Status> parse_status(std::string_view text);
@@ -51,9 +56,9 @@ struct Intent {
 // One attempt that this worker owns: the lease is its journal entry, committed before dispatch.
 struct LeasedAttempt {
     Intent intent;
-    Epoch epoch;            // identifies the attempt; every write compares it
-    int attempts = 1;       // this one included
-    bool ambiguous = false; // an earlier attempt ended unknown
+    Epoch epoch;             // identifies the attempt; every write compares it
+    int attempts = 1;        // this one included
+    bool ambiguous = false;  // an earlier attempt ended unknown
     // request_hash of the first attempt; differs from the tool's when the file changed since.
     std::int64_t request_hash = 0;
     DbTime leased_at;         // database clock
@@ -65,19 +70,19 @@ struct LeasedAttempt {
 // An unknown operation this worker asks about. The claim moved the epoch: one prober at a time.
 struct ClaimedProbe {
     Intent intent;
-    Epoch epoch;           // of the claim; the verdict's write compares it
-    Epoch attempt_epoch;   // of the attempt in doubt
+    Epoch epoch;          // of the claim; the verdict's write compares it
+    Epoch attempt_epoch;  // of the attempt in doubt
     int attempts = 0;
     std::int64_t request_hash = 0;
     DbTime probe_started_at;  // database clock, taken before the probe's first byte
     DbTime deadline_at;       // hard end of the last attempt
     DbTime first_attempt_at;
     DbTime unknown_since;
-    int probes = 0;                         // probes already answered since it became unknown
-    int absent_count = 0;                   // absent verdicts counted so far
-    std::optional<DbTime> last_absent_at;   // when the last counted one began
+    int probes = 0;                        // probes already answered since it became unknown
+    int absent_count = 0;                  // absent verdicts counted so far
+    std::optional<DbTime> last_absent_at;  // when the last counted one began
     bool flagged = false;  // attention is set: no probe by itself, only when a person asks
-    bool asked = false;  // a person asked for this probe (outboxd probe ID); attention stays
+    bool asked = false;    // a person asked for this probe (outboxd probe ID); attention stays
 };
 
 }  // namespace outbox

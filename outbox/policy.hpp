@@ -29,9 +29,9 @@ enum class AfterAbsent {
 };
 
 struct ReconcilePolicy {
-    bool manual = false;                        // only a person can tell; why is in the tool's file
-    std::chrono::milliseconds settle{10'000};   // after the hard deadline, before absent counts
-    int confirmations = 1;                      // absent verdicts needed
+    bool manual = false;                       // only a person can tell; why is in the tool's file
+    std::chrono::milliseconds settle{10'000};  // after the hard deadline, before absent counts
+    int confirmations = 1;                     // absent verdicts needed
     std::chrono::milliseconds interval{15'000};
     std::chrono::milliseconds max_interval{600'000};
     std::chrono::milliseconds give_up_after{86'400'000};  // from becoming unknown
@@ -63,7 +63,7 @@ struct ToolPolicy {
     // settings, reconcile). Stored with the first attempt: "absent" under another hash is
     // inconclusive.
     std::int64_t request_hash = 0;
-    std::string revision;                    // hash of the whole tool configuration, for the catalogue
+    std::string revision;  // hash of the whole tool configuration, for the catalogue
     std::vector<std::string> dedup_fields;   // members that make the derived id; empty: all
     std::vector<std::string> compensations;  // names of its compensations
     std::string arguments_schema;            // JSON Schema text, empty when none

@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 
 // Broken worlds are exceptions; label kind of outboxd_database_errors_total.
 class StoreError : public std::runtime_error {
-  public:
+ public:
     enum class Kind {
         unavailable,  // no connection, shutting down, read-only: try again later
         conflict,     // deadlock, serialization failure, lock timeout: try again now
@@ -30,7 +30,7 @@ class StoreError : public std::runtime_error {
     StoreError(Kind kind, const std::string& what) : std::runtime_error(what), kind_(kind) {}
     [[nodiscard]] Kind kind() const { return kind_; }
 
-  private:
+ private:
     Kind kind_;
 };
 
@@ -57,8 +57,8 @@ struct LeaseRequest {
 };
 
 enum class Fate {
-    applied,  // written now, or found written by an earlier try whose acknowledgement was lost
-    fenced,   // somebody else moved the epoch: this answer is evidence at best
+    applied,    // written now, or found written by an earlier try whose acknowledgement was lost
+    fenced,     // somebody else moved the epoch: this answer is evidence at best
     duplicate,  // written as `duplicate_effect`: a late answer had proved another effect
 };
 
@@ -100,7 +100,7 @@ struct ToolSample {  // one row of the sampled gauges
 // The database as the loops see it. Every method is one round trip in one transaction unless it
 // says otherwise, throws StoreError, and is not cancellable: its time limit is the server's.
 class Store {
-  public:
+ public:
     virtual ~Store() = default;
 
     // Takes ready rows and journals the attempts, committed with a flush before it returns.
@@ -110,7 +110,8 @@ class Store {
     // Gives back rows that an unacknowledged lease took for this worker and that were never
     // dispatched: attempting, leased by the worker, and not in flight. Returns how many.
     virtual asio::awaitable<int> release_lost_leases(
-        WorkerId worker, std::vector<Seq> in_flight) = 0;
+        WorkerId worker, std::vector<Seq> in_flight
+    ) = 0;
 
     // Writes a batch, fenced row by row; the answer has one Fate per transition, in order.
     // A retry after in_doubt finds its own earlier writes and reports them as applied.
@@ -121,7 +122,8 @@ class Store {
 
     // Claims due unknown operations of the given tools; moves their epoch.
     virtual asio::awaitable<std::vector<ClaimedProbe>> claim_probes(
-        WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes) = 0;
+        WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes
+    ) = 0;
 
     // One page of promotion, lease expiry (by time, by stale workers), and expires_at, over every
     // tool of the catalogue. judge_workers: this daemon had a healthy connection for 15 s.
@@ -131,12 +133,12 @@ class Store {
     virtual asio::awaitable<void> retire(WorkerId worker) = 0;  // a graceful stop
 
     // Upserts these tools into the catalogue, never touches others'.
-    virtual asio::awaitable<void> publish_tools(
-        WorkerId worker, std::vector<ToolPolicy> tools) = 0;
+    virtual asio::awaitable<void> publish_tools(WorkerId worker, std::vector<ToolPolicy> tools) = 0;
 
     // Key settings an operation's first attempt used, when its request_hash is not the present one.
     virtual asio::awaitable<std::optional<KeySettings>> key_settings(
-        std::string tool, std::int64_t request_hash) = 0;
+        std::string tool, std::int64_t request_hash
+    ) = 0;
 
     virtual asio::awaitable<std::vector<ToolSample>> sample() = 0;
 };

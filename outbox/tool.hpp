@@ -28,7 +28,7 @@ struct ToolCall {
 // One way for an effect to leave the process. Chosen by name at run time; built by tools/ from
 // the configuration; owned by the Toolset; runs on the io thread.
 class Tool {
-  public:
+ public:
     virtual ~Tool() = default;
 
     // Performs the effect at most once. Never throws for what the other side did; whatever it
@@ -46,7 +46,7 @@ struct ToolEntry {
 
 // The tools of one configuration, by name. Attempts in flight keep the one they began with.
 class Toolset {
-  public:
+ public:
     void add(ToolEntry entry) {
         auto name = entry.policy.name;
         entries_.insert_or_assign(std::move(name), std::move(entry));
@@ -57,7 +57,7 @@ class Toolset {
     }
     [[nodiscard]] const std::unordered_map<std::string, ToolEntry>& all() const { return entries_; }
 
-  private:
+ private:
     std::unordered_map<std::string, ToolEntry> entries_;
 };
 

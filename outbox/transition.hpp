@@ -15,24 +15,62 @@
 namespace outbox {
 
 // Why a person is needed; closed set of the contract.
-enum class AttentionReason { manual, conflict, hold, give_up, provider, late_effect, duplicate_effect };
+enum class AttentionReason {
+    manual,
+    conflict,
+    hold,
+    give_up,
+    provider,
+    late_effect,
+    duplicate_effect
+};
 inline constexpr std::array kAllAttentionReasons = {
-    AttentionReason::manual,      AttentionReason::conflict,         AttentionReason::hold,
-    AttentionReason::give_up,     AttentionReason::provider,         AttentionReason::late_effect,
+    AttentionReason::manual,
+    AttentionReason::conflict,
+    AttentionReason::hold,
+    AttentionReason::give_up,
+    AttentionReason::provider,
+    AttentionReason::late_effect,
     AttentionReason::duplicate_effect,
 };
 [[nodiscard]] std::string_view to_string(AttentionReason reason);
 
 // Kinds of outbox.event; closed set of the contract.
 enum class EventKind {
-    replayed, retry, failed, succeeded, released, unknown, lease_expired, probe, attention,
-    resolved, acknowledged, cancelled, retried, late_result, timeline, result_lost,
+    replayed,
+    retry,
+    failed,
+    succeeded,
+    released,
+    unknown,
+    lease_expired,
+    probe,
+    attention,
+    resolved,
+    acknowledged,
+    cancelled,
+    retried,
+    late_result,
+    timeline,
+    result_lost,
 };
 inline constexpr std::array kAllEventKinds = {
-    EventKind::replayed,      EventKind::retry,     EventKind::failed,      EventKind::succeeded,
-    EventKind::released,      EventKind::unknown,   EventKind::lease_expired, EventKind::probe,
-    EventKind::attention,     EventKind::resolved,  EventKind::acknowledged, EventKind::cancelled,
-    EventKind::retried,       EventKind::late_result, EventKind::timeline,  EventKind::result_lost,
+    EventKind::replayed,
+    EventKind::retry,
+    EventKind::failed,
+    EventKind::succeeded,
+    EventKind::released,
+    EventKind::unknown,
+    EventKind::lease_expired,
+    EventKind::probe,
+    EventKind::attention,
+    EventKind::resolved,
+    EventKind::acknowledged,
+    EventKind::cancelled,
+    EventKind::retried,
+    EventKind::late_result,
+    EventKind::timeline,
+    EventKind::result_lost,
 };
 [[nodiscard]] std::string_view to_string(EventKind kind);
 
