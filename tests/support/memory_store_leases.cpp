@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <utility>
+
+#include "tests/support/memory_store.hpp"
+
+// Leases, claims and maintenance, as their statements do them in SQL.
+namespace test {
+
+using namespace outbox;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr int kPage = 500;  // per tool and kind, as in PgStore
+constexpr std::chrono::seconds kStale{15};
+
+}  // namespace
+
+void MemoryStore::lease_lane(
+    const LeaseRequest& request, const LeaseLane& lane, std::vector<LeasedAttempt>& leased
+) {
+    std::vector<Row*> ready;
+    for (auto& [seq, row] : rows_) {
+        const auto place = std::pair(row.intent.priority, seq);
+        if (row.status == Status::pending && row.intent.tool == lane.tool &&
+            (!row.expires_at || *row.expires_at > now()) && !locked_.contains(seq) &&
+            place > std::pair(lane.after.priority, lane.after.seq)) {
+            ready.push_back(&row);
+        }
+    }
+    std::stable_sort(ready.begin(), ready.end(), [](const Row* a, const Row* b) {
+        return a->intent.priority < b->intent.priority;
+    });
+    ready.resize(std::min(ready.size(), static_cast<std::size_t>(std::max(lane.limit, 0))));
+    for (auto* row : ready) {
+        move(*row, Status::attempting);
+        row->attempt_epoch = row->epoch;
+        ++row->attempts;
+        row->leased_by = request.worker;
+        row->deadline_at = now() + lane.timeout;
+        row->due_at = row->deadline_at + request.margin;
+        const bool first = !row->started_at;
+        if (first) row->started_at = now();
+        if (row->request_hash == 0) row->request_hash = lane.request_hash;
+        LeasedAttempt attempt;
+        attempt.intent = row->intent;
+        attempt.epoch = Epoch(row->epoch);
+        attempt.attempts = row->attempts;
+        attempt.ambiguous = row->ambiguous;
+        attempt.request_hash = row->request_hash;
+        attempt.leased_at = now();
+        attempt.deadline_at = row->deadline_at;
+        attempt.first_attempt_at = *row->started_at;
+        if (first) attempt.eligible_since = row->intent.created_at;
+        leased.push_back(std::move(attempt));
+    }
+}
+
+std::vector<LeasedAttempt> MemoryStore::lease_now(const LeaseRequest& request) {
+    std::vector<LeasedAttempt> leased;
+    for (const auto& lane : request.lanes) {
+        if (!paused_.contains(lane.tool)) lease_lane(request, lane, leased);
+    }
+    std::sort(leased.begin(), leased.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.intent.priority, a.intent.seq) <
+               std::pair(b.intent.priority, b.intent.seq);
+    });
+    return leased;
+}
+
+int MemoryStore::release_now(const WorkerId& worker, const std::vector<Seq>& in_flight) {
+    int released = 0;
+    for (auto& [seq, row] : rows_) {
+        if (row.status != Status::attempting || row.leased_by != worker) continue;
+        if (std::find(in_flight.begin(), in_flight.end(), Seq(seq)) != in_flight.end()) continue;
+        move(row, Status::pending);
+        --row.attempts;
+        row.due_at.reset();
+        row.leased_by = {};
+        tell(row, EventKind::released);
+        ++released;
+    }
+    return released;
+}
+
+std::vector<ClaimedProbe> MemoryStore::claim_now(
+    const WorkerId& worker, milliseconds margin, const std::vector<ReconcileLane>& lanes
+) {
+    std::vector<ClaimedProbe> claims;
+    for (const auto& lane : lanes) {
+        std::vector<Row*> due;
+        for (auto& [seq, row] : rows_) {
+            if (row.status == Status::unknown && row.intent.tool == lane.tool && row.due_at &&
+                *row.due_at <= now()) {
+                due.push_back(&row);
+            }
+        }
+        std::stable_sort(due.begin(), due.end(), [](const Row* a, const Row* b) {
+            return a->due_at < b->due_at;
+        });
+        due.resize(std::min(due.size(), static_cast<std::size_t>(std::max(lane.limit, 0))));
+        for (auto* row : due) {
+            move(*row, Status::unknown);
+            row->leased_by = worker;
+            row->due_at = now() + lane.timeout + margin;
+            ClaimedProbe claim;
+            claim.intent = row->intent;
+            claim.epoch = Epoch(row->epoch);
+            claim.attempt_epoch = Epoch(row->attempt_epoch);
+            claim.attempts = row->attempts;
+            claim.request_hash = row->request_hash;
+            claim.probe_started_at = now();
+            claim.deadline_at = row->deadline_at;
+            claim.first_attempt_at = row->started_at.value_or(*row->unknown_since);
+            claim.unknown_since = *row->unknown_since;
+            claim.probes = row->probe.probes;
+            claim.absent_count = row->probe.absent_count;
+            claim.last_absent_at = row->probe.last_absent_at;
+            claim.flagged = row->attention.has_value();
+            claim.asked = row->asked;
+            claims.push_back(std::move(claim));
+        }
+    }
+    std::sort(claims.begin(), claims.end(), [](const auto& a, const auto& b) {
+        return a.intent.seq < b.intent.seq;
+    });
+    return claims;
+}
+
+std::vector<std::string> MemoryStore::stale_workers() const {
+    std::vector<std::string> stale;
+    for (const auto& [id, worker] : workers_) {
+        if (!worker.stopped && worker.heartbeat_at < now() - kStale) stale.push_back(id);
+    }
+    return stale;
+}
+
+int MemoryStore::expire_operations() {
+    int expired = 0;
+    for (auto& [seq, row] : rows_) {
+        const bool open = row.status == Status::pending || row.status == Status::scheduled;
+        if (!open || !row.expires_at || *row.expires_at > now()) continue;
+        if (expired == kPage) break;
+        move(row, Status::failed);
+        row.result = Json();
+        row.attention.reset();
+        row.error = Error{"expired", "The operation was not carried out before its expires_at."};
+        tell(row, EventKind::failed);
+        ++expired;
+    }
+    return expired;
+}
+
+int MemoryStore::expire_leases(bool judge_workers) {
+    const auto stale = judge_workers ? stale_workers() : std::vector<std::string>{};
+    std::set<std::string> ended;
+    int expired = 0;
+    for (auto& [seq, row] : rows_) {
+        const auto tool = tools_.find(row.intent.tool);
+        if (row.status != Status::attempting || tool == tools_.end()) continue;
+        const bool judged =
+            std::find(stale.begin(), stale.end(), row.leased_by.value) != stale.end();
+        if (!judged && *row.due_at > now()) continue;
+        if (expired == kPage) break;
+        ended.insert(row.leased_by.value);
+        expire_lease(row, tool->second.effect);
+        ++expired;
+    }
+    // Nothing of theirs is left: not looked at again until they come back with a heartbeat.
+    for (const auto& id : stale) {
+        if (!ended.contains(id)) workers_[id].stopped = true;
+    }
+    return expired;
+}
+
+void MemoryStore::expire_lease(Row& row, Effect effect) {
+    const bool read = effect == Effect::read;
+    move(row, read ? Status::scheduled : Status::unknown);
+    row.due_at = now();
+    row.ambiguous = row.ambiguous || !read;
+    row.accepted = false;
+    row.unknown_since.reset();
+    if (!read) row.unknown_since = now();
+    row.probe = {};
+    row.asked = false;
+    row.error = Error{"lease_expired", "Nobody reported how the attempt ended."};
+    tell(row, EventKind::lease_expired);
+}
+
+int MemoryStore::promote() {
+    int promoted = 0;
+    for (auto& [seq, row] : rows_) {
+        if (row.status != Status::scheduled || *row.due_at > now()) continue;
+        if (!tools_.contains(row.intent.tool)) continue;
+        if (row.expires_at && *row.expires_at <= now()) continue;
+        if (promoted == kPage) break;
+        move(row, Status::pending);
+        ++promoted;
+    }
+    return promoted;
+}
+
+MaintenanceReport MemoryStore::maintain_now(bool judge_workers) {
+    MaintenanceReport report;
+    report.expired = expire_operations();
+    report.lease_expired = expire_leases(judge_workers);
+    report.promoted = promote();
+    report.more =
+        report.expired >= kPage || report.lease_expired >= kPage || report.promoted >= kPage;
+    return report;
+}
+
+}  // namespace test
