@@ -73,7 +73,7 @@ without() { printf '%s\n' "${product[@]}" | grep -vE "$1"; }
 
 banned '[^a-z_]detached[^a-z_]' 'spawn in a TaskGroup, nothing is detached' "${code[@]}"
 banned 'std::(cout|cerr)' 'only daemon/ prints; elsewhere return the fact or log it' $(without '^daemon/')
-banned 'sleep_for|sleep_until|usleep' 'wait on a timer, or for the thing itself' $(without '^outbox/pg/')
+banned 'sleep_for|sleep_until|usleep' 'wait on a timer, or for the thing itself' $(without '^outbox/(pg/|failpoint)')
 banned 'shared_from_this' 'ownership is a tree rooted in App' "${product[@]}"
 banned '^ *#(ifdef|ifndef|if) ' 'only a compat header may choose by version' $(without '(compat|catch)\.hpp$')
 banned 'using namespace [a-z:]*[a-z]+;' 'no using namespace in a header' \
@@ -81,7 +81,7 @@ banned 'using namespace [a-z:]*[a-z]+;' 'no using namespace in a header' \
 banned 'TODO|FIXME' 'an issue keeps it; the code does not' "${code[@]}"
 
 # --- layers: who may include whom ---------------------------------------------------------------
-banned '#include [<"]pqxx' 'only outbox/pg sees libpqxx' $(without '^outbox/pg/')
+banned '#include [<"]pqxx' 'only outbox/pg sees libpqxx' $(without '^outbox/(pg/|failpoint)')
 banned '#include [<"]boost/beast' 'only tools/ and daemon/ see Beast' $(without '^(tools|daemon)/')
 banned '#include [<"]yaml-cpp' 'only config/ sees YAML' $(without '^config/')
 banned '#include "daemon/' 'nothing includes daemon/' $(without '^daemon/')
