@@ -1,6 +1,7 @@
 // A private Postgres cluster as production has it: fsync on, a unix socket for the daemon and a
 // loopback port for the tests. It lives in a temporary folder and dies with this process.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -66,7 +67,7 @@ export class Cluster {
 
   // No checkpoint, every session cut, recovery from the log: what a crash of the server is.
   async restart() {
-    this.#control('restart', '-m', 'immediate');
+    await this.#meanwhile('pg_ctl', '-D', this.#data, '-w', '-t', '60', '-l', path.join(this.#dir, 'server.log'), 'restart', '-m', 'immediate');
     const pool = this.pool('postgres');
     await eventually('Postgres accepts again', () => pool.query('SELECT 1'));
     await pool.end();
@@ -80,9 +81,17 @@ export class Cluster {
 
   #control(...args) { this.#server('pg_ctl', '-D', this.#data, '-w', '-t', '60', '-l', path.join(this.#dir, 'server.log'), ...args); }
 
-  #server(program, ...args) {
+  #server(program, ...args) { execFileSync(...this.#command(program, args), { stdio: 'ignore', cwd: this.#dir, timeout: 90_000 }); }
+
+  // The same without holding up this process.
+  async #meanwhile(program, ...args) {
+    const child = spawn(...this.#command(program, args), { stdio: 'ignore', cwd: this.#dir });
+    const [code] = await once(child, 'close');
+    if (code !== 0) throw new Error(`${program} ${args.at(-3)}: exit code ${code}`);
+  }
+
+  #command(program, args) {
     const file = path.join(this.#bin, program);
-    const [command, argv] = process.getuid() === 0 ? ['runuser', ['-u', 'postgres', '--', file, ...args]] : [file, args];
-    execFileSync(command, argv, { stdio: 'ignore', cwd: this.#dir, timeout: 90_000 });
+    return process.getuid() === 0 ? ['runuser', ['-u', 'postgres', '--', file, ...args]] : [file, args];
   }
 }

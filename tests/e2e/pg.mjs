@@ -1,0 +1,2 @@
+// The one dependency, for tests that live in other folders.
+export { default } from 'pg';
