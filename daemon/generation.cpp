@@ -52,7 +52,7 @@ Generation::Generation(
 )
     : executor_(surroundings.executor),
       tools_(std::move(tools)),
-      store_(surroundings.dsn, worker, &surroundings.observer),
+      store_(surroundings.dsn, worker, &surroundings.observer, &surroundings.failpoints),
       engine_(
           executor_,
           store_,

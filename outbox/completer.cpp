@@ -12,10 +12,14 @@ namespace {
 
 std::string_view sentence_of(LateFate fate) {
     switch (fate) {
-        case LateFate::settled: return "a late answer settled an operation";
-        case LateFate::flagged: return "a late answer contradicts what is recorded";
-        case LateFate::duplicate: return "a late answer shows a second effect";
-        case LateFate::stored: return "a late answer was filed";
+        case LateFate::settled:
+            return "a late answer settled an operation";
+        case LateFate::flagged:
+            return "a late answer contradicts what is recorded";
+        case LateFate::duplicate:
+            return "a late answer shows a second effect";
+        case LateFate::stored:
+            return "a late answer was filed";
     }
     return {};
 }
@@ -202,8 +206,10 @@ asio::awaitable<void> Completer::record_late(Transition transition) {
     Bell pause(executor_);
     while (!abandoned_) {
         try {
+            co_await failpoints_.hit(FailpointId::before_late);
             auto recording = store_.record_late(transition);
             const auto fate = co_await std::move(recording);
+            co_await failpoints_.hit(FailpointId::after_late_before_ack);
             observer_.late_result(transition.tool);
             if (fate == LateFate::duplicate) observer_.duplicate_effect(transition.tool);
             log_.warn(
@@ -213,7 +219,7 @@ asio::awaitable<void> Completer::record_late(Transition transition) {
                  {"epoch", std::to_string(transition.epoch.value)}}
             );
             co_return;
-        } catch (const StoreError& error) {
+        } catch (const std::exception& error) {
             count_error(observer_, error);
             log_.warn(
                 "could not file a late answer, trying again",

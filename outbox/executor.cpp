@@ -58,7 +58,9 @@ void Executor::cut() {
     for (auto& call : calls_) call.emit(asio::cancellation_type::terminal);
 }
 
-std::vector<Seq> Executor::in_flight() const { return {in_flight_.begin(), in_flight_.end()}; }
+std::vector<Seq> Executor::in_flight() const {
+    return {in_flight_.begin(), in_flight_.end()};
+}
 
 asio::awaitable<void> Executor::run(Dispatch dispatch) {
     const auto seq = dispatch.attempt.intent.seq;
@@ -84,9 +86,8 @@ asio::awaitable<Transition> Executor::attempt(Dispatch& dispatch) {
     const auto outcome = co_await std::move(performing);
     observer_.attempt_ended(leased.intent.tool, outcome, BootClock::now() - begun);
 
-    const auto elapsed = std::chrono::duration_cast<DbTime::duration>(
-        BootClock::now() - dispatch.leased_at
-    );
+    const auto elapsed =
+        std::chrono::duration_cast<DbTime::duration>(BootClock::now() - dispatch.leased_at);
     auto next = decide_attempt(
         leased, outcome, dispatch.entry->policy, leased.leased_at + elapsed, random_.uniform()
     );
@@ -102,8 +103,10 @@ asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
     Outcome outcome;
     try {
         co_await failpoints_.hit(FailpointId::after_lease_before_dispatch);
+        co_await failpoints_.hit(FailpointId::before_provider_key);
         auto deriving = keys_.key(leased.intent.id, dispatch.entry->policy, leased.request_hash);
         auto key = co_await std::move(deriving);
+        co_await failpoints_.hit(FailpointId::after_provider_key);
         if (deadline_of(dispatch).passed() || cut_) {
             co_return not_sent("not_sent_deadline", "The time was up before anything was sent.");
         }

@@ -8,13 +8,18 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 namespace outbox {
 namespace {
 
 using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll{10};
 
 std::optional<int> parse_count(std::string_view text) {
     int value = 0;
@@ -48,6 +53,10 @@ bool cut_number(std::string_view& text, char mark, int& number) {
 asio::awaitable<void> sleep(milliseconds duration) {
     asio::steady_timer timer(co_await asio::this_coro::executor, duration);
     co_await timer.async_wait(asio::use_awaitable);
+}
+
+void tell_reached(const std::string& file) {
+    std::ofstream(file + ".reached") << "reached\n";
 }
 
 }  // namespace
@@ -96,28 +105,43 @@ std::string Failpoints::arm(std::string_view specification) {
 }
 
 asio::awaitable<void> Failpoints::hit(FailpointId id) {
-    if (armed_) [[unlikely]] co_await fire(id);
+    if (armed_) [[unlikely]]
+        co_await fire(id);
+}
+
+Failpoints::Action Failpoints::take(FailpointId id) {
+    const auto index = static_cast<std::size_t>(id);
+    const std::lock_guard lock(counting_);
+    auto& action = actions_[index];
+    if (action.kind == Action::Kind::none || action.remaining == 0) return {};
+    if (action.skip > 0) {
+        --action.skip;
+        return {};
+    }
+    if (action.remaining > 0) --action.remaining;
+    if (action.kind == Action::Kind::crash) std::_Exit(86);  // no destructor runs, as by SIGKILL
+    if (action.kind == Action::Kind::throw_) {
+        throw std::runtime_error(std::string("failpoint ") + kFailpointNames[index]);
+    }
+    return action;
 }
 
 asio::awaitable<void> Failpoints::fire(FailpointId id) {
-    auto& action = actions_[static_cast<std::size_t>(id)];
-    if (action.kind == Action::Kind::none || action.remaining == 0) co_return;
-    if (action.skip > 0) {
-        --action.skip;
-        co_return;
+    const Action action = take(id);
+    if (action.kind == Action::Kind::delay) co_await sleep(*parse_delay(action.argument));
+    if (action.kind != Action::Kind::pause) co_return;
+    tell_reached(action.argument);
+    while (!std::filesystem::exists(action.argument)) co_await sleep(kPoll);
+}
+
+void Failpoints::fire_blocking(FailpointId id) {
+    const Action action = take(id);
+    if (action.kind == Action::Kind::delay) {
+        std::this_thread::sleep_for(*parse_delay(action.argument));
     }
-    if (action.remaining > 0) --action.remaining;
-    const std::string name = kFailpointNames[static_cast<std::size_t>(id)];
-    const std::string argument = action.argument;
-    switch (action.kind) {
-        case Action::Kind::none: break;
-        case Action::Kind::crash: std::_Exit(86);  // no destructor runs, as if by SIGKILL
-        case Action::Kind::throw_: throw std::runtime_error("failpoint " + name);
-        case Action::Kind::delay: co_await sleep(*parse_delay(argument)); break;
-        case Action::Kind::pause:
-            while (!std::filesystem::exists(argument)) co_await sleep(milliseconds(10));
-            break;
-    }
+    if (action.kind != Action::Kind::pause) return;
+    tell_reached(action.argument);
+    while (!std::filesystem::exists(action.argument)) std::this_thread::sleep_for(kPoll);
 }
 
 }  // namespace outbox

@@ -159,6 +159,7 @@ asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
 
 asio::awaitable<void> Leaser::release_lost() {
     try {
+        co_await failpoints_.hit(FailpointId::before_release_lost);
         auto releasing = store_.release_lost_leases(settings_.worker, attempts_.in_flight());
         const int released = co_await std::move(releasing);
         lost_ = false;

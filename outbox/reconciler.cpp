@@ -93,6 +93,7 @@ asio::awaitable<void> Reconciler::claim() {
     std::map<std::string, int, std::less<>> limits;
     for (const auto& lane : asked) limits[lane.tool] = lane.limit;
     const auto at = BootClock::now();
+    co_await failpoints_.hit(FailpointId::before_claim);
     auto claiming = store_.claim_probes(settings_.worker, settings_.margin, std::move(asked));
     auto claims = co_await std::move(claiming);
     more_ = false;

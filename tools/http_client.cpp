@@ -24,6 +24,7 @@ using boost::system::error_code;
 using outbox::BootClock;
 using outbox::Cause;
 using outbox::Deadline;
+using outbox::FailpointId;
 
 HttpFailure not_sent(std::string code, std::string message) {
     return {.sent = false, .cause = Cause::other, .error = {std::move(code), std::move(message)}};
@@ -63,6 +64,16 @@ HttpFailure broken(const Origin& origin, const error_code& ec) {
     );
 }
 
+// A pause that was cancelled is over; the checks that follow see the cancellation.
+asio::awaitable<void> pass(outbox::Failpoints& failpoints, FailpointId id) {
+    auto hit = failpoints.hit(id);
+    try {
+        co_await std::move(hit);
+    } catch (const boost::system::system_error& error) {
+        if (error.code() != asio::error::operation_aborted) throw;
+    }
+}
+
 // How long an answer is looked for after writing failed: a server that refuses early closes.
 constexpr std::chrono::milliseconds kAfterBrokenWrite{500};
 // A small body travels with its head, in one packet and one TLS record.
@@ -71,8 +82,14 @@ constexpr std::size_t kJoinedBody = std::size_t{16} * 1024;
 // One request on one connection: from the first byte on, nothing is ever written twice.
 class Exchange {
  public:
-    Exchange(HttpConnection& connection, const HttpRequest& request, std::size_t max_body)
+    Exchange(
+        HttpConnection& connection,
+        outbox::Failpoints& failpoints,
+        const HttpRequest& request,
+        std::size_t max_body
+    )
         : connection_(connection),
+          failpoints_(failpoints),
           origin_(request.origin),
           head_(request_head(request)),
           body_(request.body),
@@ -118,6 +135,10 @@ class Exchange {
                 break;
             }
             write_error_ = done.error;
+            if (failpoints_.armed()) {
+                auto stopping_here = pass(failpoints_, FailpointId::after_first_byte);
+                co_await std::move(stopping_here);
+            }
         }
         whole_request_ = written_ == total;
         connection_.stop_writing_on_answer(false);
@@ -137,6 +158,10 @@ class Exchange {
             auto got = co_await std::move(step);
             if (!got.error) {
                 state = parser_.commit(got.bytes);
+                if (failpoints_.armed()) {
+                    auto stopping_here = pass(failpoints_, FailpointId::mid_answer);
+                    co_await std::move(stopping_here);
+                }
             } else if (got.error == asio::error::eof && parser_.begun()) {
                 state = parser_.end();
             } else if (write_error_) {
@@ -161,6 +186,7 @@ class Exchange {
     }
 
     HttpConnection& connection_;
+    outbox::Failpoints& failpoints_;
     const Origin& origin_;
     std::string head_;
     std::string_view body_;
@@ -241,7 +267,8 @@ asio::awaitable<HttpClient::Impl::Failed> HttpClient::Impl::connect(
         .timeout = options_.connect_timeout,
         .deadline = deadline,
         .verify = options_.tls_verify,
-        .allow_private_hosts = options_.allow_private_hosts};
+        .allow_private_hosts = options_.allow_private_hosts
+    };
     auto opening = lease.connection->open(how);
     auto failure = co_await std::move(opening);
     if (!failure) co_return std::nullopt;
@@ -257,18 +284,17 @@ asio::awaitable<HttpClient::Impl::Failed> HttpClient::Impl::ready_to_send(
         lease.connection = pool_->take_idle(origin);
         bool pooled = lease.connection != nullptr;
         if (!pooled) {
+            if (failpoints_.armed()) {
+                auto stopping_here = pass(failpoints_, FailpointId::before_connect);
+                co_await std::move(stopping_here);
+            }
             auto connecting = connect(lease, origin, deadline);
             auto failure = co_await std::move(connecting);
             if (failure) co_return failure;
         }
         if (failpoints_.armed()) {
-            auto hit = failpoints_.hit(outbox::FailpointId::before_first_byte);
-            try {
-                co_await std::move(hit);
-            } catch (const boost::system::system_error& error) {
-                // A cancelled pause: the check below says so.
-                if (error.code() != asio::error::operation_aborted) throw;
-            }
+            auto stopping_here = pass(failpoints_, FailpointId::before_first_byte);
+            co_await std::move(stopping_here);
         }
         auto stop = cancelled();
         if (co_await std::move(stop)) co_return stopped_before_first_byte();
@@ -294,7 +320,7 @@ asio::awaitable<HttpResult> HttpClient::Impl::run(HttpRequest request, Deadline 
     auto failure = co_await std::move(preparing);
     if (failure) co_return std::move(*failure);
 
-    Exchange exchange(*lease.connection, request, options_.max_response_bytes);
+    Exchange exchange(*lease.connection, failpoints_, request, options_.max_response_bytes);
     auto running = exchange.run(deadline);
     HttpResult result = co_await std::move(running);
     lease.reusable = exchange.reusable();

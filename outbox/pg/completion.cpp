@@ -10,11 +10,15 @@
 namespace outbox::pg {
 
 Completion::Completion(
-    Session& session, const std::vector<Transition>& batch, const WorkerId& worker
+    Session& session,
+    const std::vector<Transition>& batch,
+    const WorkerId& worker,
+    Failpoints* failpoints
 )
     : session_(session),
       batch_(batch),
       worker_(worker),
+      failpoints_(failpoints),
       fates_(batch.size()),
       locked_(batch.size()) {}
 
@@ -25,6 +29,7 @@ std::vector<Fate> Completion::run() {
         (is_final(transition.to) ? finals : moves).push_back(&transition);
     }
     write_or_split(finals, true);
+    if (failpoints_ != nullptr) failpoints_->hit_blocking(FailpointId::between_finish_and_move);
     write_or_split(moves, false);
     ask_for_fates();
     if (conflict_) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "outbox/failpoint.hpp"
 #include "outbox/pg/batch.hpp"
 #include "outbox/pg/session.hpp"
 #include "outbox/store.hpp"
@@ -17,7 +18,13 @@ namespace outbox::pg {
 // the locked row is found, which alone is left for the next try. Runs on the complete lane.
 class Completion {
  public:
-    Completion(Session& session, const std::vector<Transition>& batch, const WorkerId& worker);
+    // The failpoints may be null.
+    Completion(
+        Session& session,
+        const std::vector<Transition>& batch,
+        const WorkerId& worker,
+        Failpoints* failpoints
+    );
 
     // One fate per transition, in order. Throws StoreError: conflict when rows stay locked by
     // somebody else, after all others were written; in_doubt and unavailable at once. Either way
@@ -40,6 +47,7 @@ class Completion {
     Session& session_;
     const std::vector<Transition>& batch_;
     const WorkerId& worker_;
+    Failpoints* failpoints_;
     std::vector<std::optional<Fate>> fates_;
     std::vector<bool> locked_;
     std::optional<StoreError> conflict_;

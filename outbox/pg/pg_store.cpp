@@ -89,17 +89,22 @@ LateFate record(Session& session, const Parameters& parameters) {
     throw StoreError(StoreError::Kind::conflict, "the operation moves faster than its evidence");
 }
 
-MaintenanceReport run_maintenance(Session& session, bool judge_workers) {
+MaintenanceReport run_maintenance(Session& session, bool judge_workers, Failpoints* failpoints) {
+    const auto hit = [failpoints](FailpointId id) {
+        if (failpoints != nullptr) failpoints->hit_blocking(id);
+    };
     const auto page = std::to_string(kMaintenancePage);
     MaintenanceReport report;
     auto ended = session.write(sql::expire_operations, {page});
     report.expired = ended[0]["expired"].as<int>();
     report.more = ended[0]["more"].as<bool>();
+    hit(FailpointId::between_expiry_and_leases);
     auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
     for (const auto& row : leases) {
         report.lease_expired += row["expired"].as<int>();
         report.more = report.more || row["expired"].as<int>() >= kMaintenancePage;
     }
+    hit(FailpointId::between_leases_and_promotion);
     auto promoted = session.write(sql::promote_due, {page});
     report.promoted = promoted[0]["promoted"].as<int>();
     report.more = report.more || promoted[0]["more"].as<bool>();
@@ -116,8 +121,11 @@ std::string text_array(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-PgStore::PgStore(const std::string& dsn, WorkerId worker, Observer* observer)
+PgStore::PgStore(
+    const std::string& dsn, WorkerId worker, Observer* observer, Failpoints* failpoints
+)
     : worker_(std::move(worker)),
+      failpoints_(failpoints),
       lease_(std::make_unique<Lane>(dsn, kLease, observer)),
       complete_(std::make_unique<Lane>(dsn, kComplete, observer)),
       maintain_(std::make_unique<Lane>(dsn, kMaintain, observer)) {}
@@ -125,8 +133,10 @@ PgStore::PgStore(const std::string& dsn, WorkerId worker, Observer* observer)
 PgStore::~PgStore() = default;
 
 asio::awaitable<std::vector<LeasedAttempt>> PgStore::lease(LeaseRequest request) {
-    auto work = [request = std::move(request)](Session& session) {
-        return read_leased(session.write(sql::lease_operations, lease_parameters(request)));
+    auto work = [this, request = std::move(request)](Session& session) {
+        auto rows = session.write(sql::lease_operations, lease_parameters(request));
+        hit(FailpointId::after_lease_before_read);
+        return read_leased(rows);
     };
     co_return co_await lease_->run(std::move(work));
 }
@@ -145,7 +155,8 @@ asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<S
 
 asio::awaitable<std::vector<Fate>> PgStore::complete(std::vector<Transition> batch) {
     auto work = [this, batch = std::move(batch)](Session& session) {
-        auto fates = Completion(session, batch, worker_).run();
+        auto fates = Completion(session, batch, worker_, failpoints_).run();
+        hit(FailpointId::after_complete_before_read);
         announce(session, batch, fates);
         return fates;
     };
@@ -169,23 +180,25 @@ asio::awaitable<LateFate> PgStore::record_late(Transition late) {
 asio::awaitable<std::vector<ClaimedProbe>> PgStore::claim_probes(
     WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes
 ) {
-    auto work = [worker = std::move(worker), margin, lanes = std::move(lanes)](Session& session) {
-        return read_claimed(
-            session.write(sql::claim_probes, probe_parameters(worker, margin, lanes))
-        );
+    auto parameters = probe_parameters(worker, margin, lanes);
+    auto work = [this, parameters = std::move(parameters)](Session& session) {
+        auto rows = session.write(sql::claim_probes, parameters);
+        hit(FailpointId::after_claim_before_read);
+        return read_claimed(rows);
     };
     co_return co_await maintain_->run(std::move(work));
 }
 
 asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {
-    auto work = [judge_workers](Session& session) {
-        return run_maintenance(session, judge_workers);
+    auto work = [this, judge_workers](Session& session) {
+        return run_maintenance(session, judge_workers, failpoints_);
     };
     co_return co_await maintain_->run(std::move(work));
 }
 
 asio::awaitable<void> PgStore::heartbeat(WorkerInfo worker) {
-    auto work = [worker = std::move(worker)](Session& session) {
+    auto work = [this, worker = std::move(worker)](Session& session) {
+        hit(FailpointId::before_heartbeat);
         session.write(
             sql::heartbeat,
             {worker.id.value,
@@ -193,6 +206,7 @@ asio::awaitable<void> PgStore::heartbeat(WorkerInfo worker) {
              without_nul(worker.version),
              text_array(worker.tools)}
         );
+        hit(FailpointId::after_heartbeat);
     };
     co_await lease_->run(std::move(work));
 }

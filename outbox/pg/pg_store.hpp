@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "outbox/failpoint.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/store.hpp"
 
@@ -19,7 +20,13 @@ class Lane;
 class PgStore : public Store {
  public:
     // The observer may be null; only its statement_done is called, from the lanes' threads.
-    PgStore(const std::string& dsn, WorkerId worker, Observer* observer);
+    // Nor need there be failpoints.
+    PgStore(
+        const std::string& dsn,
+        WorkerId worker,
+        Observer* observer,
+        Failpoints* failpoints = nullptr
+    );
     ~PgStore() override;
     PgStore(const PgStore&) = delete;
     PgStore& operator=(const PgStore&) = delete;
@@ -43,7 +50,12 @@ class PgStore : public Store {
     asio::awaitable<std::vector<ToolSample>> sample() override;
 
  private:
+    void hit(FailpointId id) const {
+        if (failpoints_ != nullptr) failpoints_->hit_blocking(id);
+    }
+
     WorkerId worker_;  // for the events of completions
+    Failpoints* failpoints_;
     std::unique_ptr<Lane> lease_;
     std::unique_ptr<Lane> complete_;
     std::unique_ptr<Lane> maintain_;

@@ -112,9 +112,10 @@ class World {
   }
 
   // A daemon that may not come up; start() waits until it is ready.
-  async launch({ failpoints = '', ...more } = {}) {
+  async launch({ failpoints = '', env = this.env, ...more } = {}) {
     const port = await freePort();
-    const daemon = new Daemon(this.configure(more, port), port, { ...this.env, OUTBOXD_FAILPOINTS: failpoints });
+    const daemon = new Daemon(this.configure(more, port), port, { ...env, OUTBOXD_FAILPOINTS: failpoints });
+    daemon.env = env;
     this.daemons.push(daemon);
     return daemon;
   }
