@@ -96,29 +96,3 @@ story('frozen after the effect: the other daemon settles it, the late answer is 
   assert.equal((await w.desk.posts('frozen')).length, 1);
   assert.ok(await first.metric('outboxd_fenced_writes_total') >= 1);
 });
-
-// Every failpoint there is, from the program's own list: crash there twice, start again without.
-story('a crash at every failpoint loses nothing and repeats nothing', async (w) => {
-  await w.migrate();
-  w.migrated = true;
-  const listed = await w.cli('list-failpoints');
-  assert.equal(listed.code, 0, listed.text);
-  const names = listed.out.split('\n').map((line) => line.trim()).filter(Boolean);
-  assert.ok(names.length >= 9, `${names}`);
-
-  for (const name of names) {
-    const probing = name.includes('probe');
-    const ids = [0, 1, 2].map((i) => `${name}-${i}`);
-    if (probing) for (const id of ids) await w.desk.plan(id, { posts: ['cut'] });
-    for (const id of ids) await w.enqueue(id);
-    const daemon = await w.launch({ failpoints: `${name}=crash` });
-    await eventually(`${name} crashes the daemon`, () => daemon.ended, 20_000);
-    assert.equal(daemon.ended.signal, null);
-    assert.notEqual(daemon.ended.code, 0);
-
-    const next = await w.start();
-    for (const id of ids) assert.equal((await w.settled(id)).status, 'succeeded', id);
-    await next.stop();
-    for (const id of ids) assert.equal((await w.desk.tickets(id)).length, 1, id);
-  }
-}, { timeout: 300_000 });
