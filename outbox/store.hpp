@@ -108,7 +108,8 @@ class Store {
     virtual asio::awaitable<std::vector<LeasedAttempt>> lease(LeaseRequest request) = 0;
 
     // Gives back rows that an unacknowledged lease took for this worker and that were never
-    // dispatched: attempting, leased by the worker, and not in flight. Returns how many.
+    // dispatched: attempting, leased by the worker, and not in flight. Returns how many. Two round
+    // trips: it reads which, and writes by the epochs it read, like everybody.
     virtual asio::awaitable<int> release_lost_leases(
         WorkerId worker, std::vector<Seq> in_flight
     ) = 0;

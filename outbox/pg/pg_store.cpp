@@ -143,11 +143,21 @@ asio::awaitable<std::vector<LeasedAttempt>> PgStore::lease(LeaseRequest request)
 
 asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<Seq> in_flight) {
     auto work = [worker = std::move(worker), in_flight = std::move(in_flight)](Session& session) {
-        ArrayText seqs;
+        ArrayText flying;
         for (const auto& seq : in_flight) {
-            seqs.add(seq.value);
+            flying.add(seq.value);
         }
-        auto rows = session.write(sql::release_lost_leases, {worker.value, std::move(seqs).take()});
+        auto lost = session.read(sql::find_lost_leases, {worker.value, std::move(flying).take()});
+        ArrayText seqs;
+        ArrayText epochs;
+        for (const auto& row : lost) {
+            seqs.add(row["seq"].as<std::int64_t>());
+            epochs.add(row["lease_epoch"].as<std::int64_t>());
+        }
+        auto rows = session.write(
+            sql::release_lost_leases,
+            {worker.value, std::move(seqs).take(), std::move(epochs).take()}
+        );
         return rows[0]["released"].as<int>();
     };
     co_return co_await lease_->run(std::move(work));

@@ -1,14 +1,18 @@
--- Gives back what an unacknowledged lease took and nobody dispatched.
--- $1 worker uuid, $2 seqs this worker really has in flight. Index: queue_due (by its predicate).
+-- Gives back what an unacknowledged lease took and nobody dispatched, as find_lost_leases read it:
+-- a row that was leased again since then has another epoch and is left alone, and one that a
+-- timeline change took from this worker (settle_timeline) is no longer its own.
+-- $1 worker uuid, and one element per row: $2 seq, $3 epoch. Index: queue_pkey, then a TID scan.
 WITH released AS (
     UPDATE outbox.queue q
        SET status = 'pending', lease_epoch = q.lease_epoch + 1, attempts = q.attempts - 1,
            due_at = NULL, leased_by = NULL
      WHERE q.ctid = ANY (ARRAY (
-               SELECT r.ctid FROM outbox.queue r
-                WHERE r.status = 'attempting' AND r.leased_by = $1::uuid
-                  AND r.seq <> ALL ($2::bigint[])
-                  FOR UPDATE SKIP LOCKED))
+               SELECT r.ctid
+                 FROM unnest($2::bigint[], $3::integer[]) AS m (seq, epoch)
+                 JOIN outbox.queue r ON r.seq = m.seq AND r.lease_epoch = m.epoch
+                WHERE r.leased_by = $1::uuid
+                  AND r.attention IS DISTINCT FROM 'late_effect'
+                  FOR UPDATE OF r SKIP LOCKED))
     RETURNING q.seq, q.lease_epoch
 ), told AS (
     INSERT INTO outbox.event (operation_id, kind, epoch, worker, detail)

@@ -169,10 +169,14 @@ asio::awaitable<std::vector<LeasedAttempt>> MemoryStore::lease(LeaseRequest requ
 }
 
 asio::awaitable<int> MemoryStore::release_lost_leases(WorkerId worker, std::vector<Seq> in_flight) {
-    auto work = [this, worker = std::move(worker), in_flight = std::move(in_flight)] {
-        return release_now(worker, in_flight);
+    auto look = [this, worker = std::move(worker), in_flight = std::move(in_flight)] {
+        return find_lost(worker, in_flight);
     };
-    return round_trip(Method::release, std::move(work));
+    auto looking = round_trip(Method::find_lost, std::move(look));
+    auto lost = co_await std::move(looking);
+    auto work = [this, lost = std::move(lost)] { return release_now(lost); };
+    auto releasing = round_trip(Method::release, std::move(work));
+    co_return co_await std::move(releasing);
 }
 
 asio::awaitable<std::vector<Fate>> MemoryStore::complete(std::vector<Transition> batch) {

@@ -48,7 +48,7 @@ class MemoryStore : public outbox::Store {
         [[nodiscard]] std::string event_kinds() const;
         [[nodiscard]] bool is_final() const;
     };
-    enum class Method { lease, release, complete, late, claim, maintain, heartbeat, publish };
+    enum class Method { lease, find_lost, release, complete, late, claim, maintain, heartbeat, publish };
     struct Fault {
         outbox::StoreError::Kind kind = outbox::StoreError::Kind::unavailable;
         bool written = false;   // the statement was committed all the same
@@ -141,7 +141,11 @@ class MemoryStore : public outbox::Store {
         const outbox::LeaseLane& lane,
         std::vector<outbox::LeasedAttempt>& leased
     );
-    int release_now(const outbox::WorkerId& worker, const std::vector<outbox::Seq>& in_flight);
+    using Lost = std::vector<std::pair<std::int64_t, std::int32_t>>;  // seq and epoch
+    [[nodiscard]] Lost find_lost(
+        const outbox::WorkerId& worker, const std::vector<outbox::Seq>& in_flight
+    ) const;
+    int release_now(const Lost& lost);
     std::vector<outbox::ClaimedProbe> claim_now(
         const outbox::WorkerId& worker,
         std::chrono::milliseconds margin,

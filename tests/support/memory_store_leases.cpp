@@ -68,11 +68,25 @@ std::vector<LeasedAttempt> MemoryStore::lease_now(const LeaseRequest& request) {
     return leased;
 }
 
-int MemoryStore::release_now(const WorkerId& worker, const std::vector<Seq>& in_flight) {
-    int released = 0;
-    for (auto& [seq, row] : rows_) {
+MemoryStore::Lost MemoryStore::find_lost(
+    const WorkerId& worker, const std::vector<Seq>& in_flight
+) const {
+    Lost lost;
+    for (const auto& [seq, row] : rows_) {
         if (row.status != Status::attempting || row.leased_by != worker) continue;
+        if (row.attention == AttentionReason::late_effect) continue;
         if (std::find(in_flight.begin(), in_flight.end(), Seq(seq)) != in_flight.end()) continue;
+        lost.emplace_back(seq, row.epoch);
+    }
+    return lost;
+}
+
+int MemoryStore::release_now(const Lost& lost) {
+    int released = 0;
+    for (const auto& [seq, epoch] : lost) {
+        auto& row = rows_.at(seq);
+        if (row.is_final() || row.epoch != epoch) continue;
+        if (row.attention == AttentionReason::late_effect) continue;
         move(row, Status::pending);
         --row.attempts;
         row.due_at.reset();
