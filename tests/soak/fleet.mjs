@@ -7,7 +7,7 @@ import { configuration, ticketTool } from '../e2e/config.mjs';
 import { Program } from '../e2e/util.mjs';
 import { Gate } from './gate.mjs';
 
-export const times = { timeout: 1000, margin: 500, settle: 2500, lag: 1000 };
+export const times = { timeout: 1000, margin: 500, settle: 3000, lag: 2000 };
 
 function tool(url) {
   const ticket = ticketTool(url);

@@ -104,7 +104,7 @@ while (!ending) {
   } catch (error) {
     if (action !== 'rollback') note({ id, kind: 'error', action, error: error.message, code: error.code });
   }
-  await sleep(random.between(20, 260));
+  await sleep(random.between(10, 160));
 }
 await pool.end();
 process.exit(0);

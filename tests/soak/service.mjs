@@ -19,7 +19,7 @@ let stall = 0;                 // the longest time this process did not get to r
 
 const posts = {
   ok: 55, slow: 8,
-  cut: 5, error_after: 5, late_answer: 4, silent: 2, garbage: 2, late_effect_cut: 4,
+  cut: 5, error_after: 5, late_answer: 4, silent: 2, garbage: 2, late_effect_cut: 7,
   drop: 5, error_before: 3, refuse: 3, busy: 3,
 };
 const looks = { ok: 72, error: 7, cut: 5, silent: 3, garbage: 3, missing: 2, unauthorized: 1, slow: 7 };
