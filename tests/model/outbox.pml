@@ -13,7 +13,8 @@
  * Options: KEY the provider honours the idempotency key · LAG its index may hide an effect for
  * ever · FREEZE_BEFORE_SEND a worker may freeze between its deadline check and send() ·
  * ONLY_RESIDUAL what follows from a byte sent that way is excused · EFFECTS_ONLY a wrong "failed"
- * is not looked for · LIVE few faults, for the fairness check · the others remove one guard each.
+ * is not looked for (nor one that rests on an index with LAG) · LIVE few faults, for the fairness
+ * check · the others remove one guard each.
  */
 
 #ifndef LEASES
@@ -25,7 +26,9 @@
 #ifndef RETRIES
 #define RETRIES 1   /* failed → pending */
 #endif
+#ifndef DAEMONS
 #define DAEMONS 2
+#endif
 #define NOBODY  DAEMONS
 
 mtype = { none, pending, scheduled, attempting, unknown, succeeded, failed, cancelled };
@@ -118,7 +121,9 @@ inline write(to, by) {
     must(row.status != succeeded || to == succeeded, out_of_succeeded);
     must(row.status != unknown || to == unknown || by == by_probe || by == by_evidence, unknown_without_verdict);
     must(to != succeeded || made != 0, false_success);
+#ifndef EFFECTS_ONLY
     if :: to == failed && by == by_attempt -> outside_hole(made == 0, unjust_failure) :: else fi;
+#endif
     if
     :: to == unknown -> row.ambiguous = true; row.was_unknown = true
     :: else -> row.flagged = false
@@ -343,6 +348,9 @@ end:
     :: d_step { may_lease(w) && may_fail && !orphan -> count_fault; d[w].lost = true; orphan = true }
     :: d_step { orphan && row.status == pending && leases < LEASES -> take(w); orphan = false }
     :: d_step { orphan -> orphan = false }
+    /* A lease of other operations lost its answer. */
+    :: d_step { may_fail && row.status == attempting && row.leased_by == w && !d[w].lost ->
+        count_fault; d[w].lost = true }
     :: d_step { d[w].lost ->
         d[w].lost = false;
         if
@@ -439,7 +447,9 @@ end:
     do
     :: d_step { row.status == scheduled -> write(pending, by_other) }      /* promote_due.sql */
     /* expire_leases.sql: the lease ran out, or its worker is stale: that may be at any time. */
+#ifndef NO_EXPIRY
     :: d_step { row.status == attempting -> write(unknown, by_other) }
+#endif
     /* expire_operations.sql: expires_at may be any time. */
     :: d_step { row.status == pending || row.status == scheduled -> write(failed, by_other) }
     od
@@ -501,7 +511,7 @@ proctype Quiet() {
 end:
     timeout ->
     must(is_settled, stuck);
-#ifndef EFFECTS_ONLY
+#if !defined(EFFECTS_ONLY) && !defined(LAG)
     outside_hole((row.status != failed && row.status != cancelled) || made == 0, false_failure);
 #endif
     must(!((seen & made) & ((seen & made) - 1)) || row.second || row.flagged, silent_duplicate)
