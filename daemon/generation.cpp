@@ -28,6 +28,7 @@ outbox::EngineSettings settings_of(const config::Config& config, outbox::WorkerI
     };
     settings.key_namespace = config.database.key_namespace;
     settings.concurrency = config.worker.concurrency;
+    settings.max_result = config.limits.result;
     settings.margin = config.worker.lease_margin;
     settings.poll_busy = config.worker.poll_busy;
     settings.poll_idle = config.worker.poll_idle;

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <limits>
 #include <string>
 #include <utility>
+
+#include "outbox/json.hpp"
+#include "outbox/utf8.hpp"
 
 namespace outbox {
 
@@ -22,6 +26,21 @@ std::string_view sentence_of(LateFate fate) {
             return "a late answer was filed";
     }
     return {};
+}
+
+// What the other side worded becomes what jsonb can hold. Once, before the first try: a later try
+// must find what the earlier one wrote.
+void make_storable(Transition& transition, std::size_t max_bytes) {
+    transition.result = storable(std::move(transition.result), max_bytes);
+    if (transition.error) {
+        for (auto* text : {&transition.error->code, &transition.error->message}) {
+            const auto clean = storable(Json(*text), std::numeric_limits<std::size_t>::max());
+            *text = std::string(utf8_head(*clean.as_string(), max_bytes));
+        }
+    }
+    for (auto& event : transition.events) {
+        event.detail = storable(std::move(event.detail), max_bytes);
+    }
 }
 
 }  // namespace
@@ -73,6 +92,7 @@ void Completer::abandon() {
 
 asio::awaitable<std::optional<Fate>> Completer::write(Transition transition) {
     if (closed_) co_return std::nullopt;
+    make_storable(transition, settings_.max_result);
     Entry entry(executor_, std::move(transition));
     queue_.push_back(&entry);
     bell_.ring();

@@ -27,6 +27,7 @@ class Completer {
   public:
     struct Settings {
         std::size_t max_batch = 1'000;
+        std::size_t max_result = std::size_t{64} * 1024;  // limits.result
     };
     Completer(
         asio::any_io_executor executor,

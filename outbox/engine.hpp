@@ -31,6 +31,7 @@ struct EngineSettings {
     std::string key_namespace = "default";
     int concurrency = 256;
     int probe_concurrency = 64;
+    std::size_t max_result = std::size_t{64} * 1024;  // limits.result
     std::chrono::milliseconds margin{10'000};
     std::chrono::milliseconds poll_busy{5};
     std::chrono::milliseconds poll_idle{1'000};

@@ -50,7 +50,33 @@ const posts = {
     const ticket = open(body);
     held.set(body.operation_id, [...(held.get(body.operation_id) ?? []), () => reply(response, 201, ticket)]);
   },
+
+  // The effect, and an answer that is hard to read or to store.
+  nul: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "a\\u0000b"}`),
+  raw_nul: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "a\0b"}`),
+  utf8: (body, response) => raw(response, Buffer.concat([Buffer.from(`{"id": "${open(body).id}", "note": "`), Buffer.from([0xff, 0xfe, 0xc3, 0x28]), Buffer.from('"}')])),
+  surrogate: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "\\ud800 and \\udc00"}`),
+  huge: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "${'x'.repeat(50 * 1024 * 1024)}"}`),
+  large: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "${'x'.repeat(500 * 1024)}"}`),
+  deep: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": ${'['.repeat(1000)}${']'.repeat(1000)}}`),
+  numbers: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": [1e400, -0, 12345678901234567890.123456789, 1E+2]}`),
+  empty: (body, response) => { open(body); reply(response, 201, ''); },
+  text: (body, response) => { open(body); reply(response, 201, 'created, have a nice day'); },
+  short: (body, response) => claim(response, JSON.stringify({ id: open(body).id, note: 'x'.repeat(100) }), -40),
+  long: (body, response) => claim(response, JSON.stringify({ id: open(body).id }), 40),
+  nonsense: (body, response) => { open(body); response.socket.end('\0\xff\r\n\r\nHTTP\r\n'); },
 };
+
+// An answer with bytes that are no text.
+function raw(response, bytes) {
+  response.writeHead(201, { 'Content-Type': 'application/json', 'Content-Length': bytes.length });
+  response.end(bytes);
+}
+
+// An answer whose Content-Length is not the length of its body; then the connection is closed.
+function claim(response, text, more) {
+  response.socket.end(`HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: ${text.length + more}\r\n\r\n${text}`);
+}
 
 // What a look-up answers. Only ok tells the truth; the others must never be taken for "absent".
 const answers = {

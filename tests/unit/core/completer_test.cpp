@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tests/support/memory_store.hpp"
 #include "tests/support/recorders.hpp"
@@ -28,13 +29,14 @@ struct Bench {
     void run() {
         boost::asio::co_spawn(io, completer.run(), [this](std::exception_ptr) { ended = true; });
     }
-    void write(const std::string& id) {
+    void write(const std::string& id, Json result = {}) {
         store.insert("t", id);
         Transition next;
         next.seq = store.row(id).intent.seq;
         next.id = OperationId(id);
         next.tool = "t";
         next.to = Status::succeeded;
+        next.result = std::move(result);
         boost::asio::co_spawn(
             io, completer.write(next),
             [this, id](std::exception_ptr, std::optional<Fate> fate) { fates[id] = fate; });
@@ -125,4 +127,19 @@ TEST_CASE("stop writes what is queued; abandon gives it up; after the end nothin
     run_until(down.io, [&] { return down.ended; }, 1s);
     down.run_until_written(1);
     CHECK_FALSE(down.fates["a"].has_value());
+}
+
+TEST_CASE("what the other side worded is made storable, and cut at the limit") {
+    Bench bench;
+    bench.run();
+    Json odd;
+    odd.set("id", "T-1");
+    odd.set("note", std::string("a\0b", 3));
+    bench.write("odd", odd);
+    bench.write("large", Json(std::string(100'000, 'x')));
+    bench.run_until_written(2);
+    CHECK(to_text(bench.store.row("odd").result) == "{\"id\":\"T-1\",\"note\":\"a\uFFFDb\"}");
+    const auto& cut = bench.store.row("large").result;
+    REQUIRE(cut.find("truncated") != nullptr);
+    CHECK(to_text(cut).size() < 2'000);
 }

@@ -152,6 +152,12 @@ TEST_CASE("failpoints do what their specification says") {
     timer.async_wait([&](auto) { std::ofstream(file) << "go"; });
     hit(FailpointId::before_complete);
     CHECK(std::remove(file.c_str()) == 0);
+    CHECK(std::remove((file + ".reached").c_str()) == 0);
+
+    // On a lane, which has no coroutine.
+    CHECK(failpoints.arm("between_finish_and_move=throw*1").empty());
+    CHECK_THROWS(failpoints.hit_blocking(FailpointId::between_finish_and_move));
+    failpoints.hit_blocking(FailpointId::between_finish_and_move);
 
     for (const char* wrong : {"nothing=throw", "before_lease", "before_lease=explode",
                               "before_lease=delay:fast", "before_lease=pause",
