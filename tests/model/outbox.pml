@@ -419,7 +419,7 @@ end:
     :: d_step { may_claim(w) && (made == 0 || may_miss) && believed -> claim(w, absent) }
     :: d_step { may_claim(w) && (made == 0 || may_miss) && !believed -> claim(w, ask_again) }
     :: d_step { may_claim(w) -> claim(w, give_up) }                /* inconclusive for too long */
-#ifndef LIVE
+#if !defined(LIVE) || defined(NO_GIVE_UP)
     :: d_step { may_claim(w) -> claim(w, ask_again) }                           /* inconclusive */
 #endif
     /* The one write of the verdict; one that comes too late is dropped. */
