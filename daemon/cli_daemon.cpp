@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <boost/algorithm/string/replace.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "daemon/embedded_postgres.hpp"
 #include "daemon/log.hpp"
 #include "daemon/ticket_desk.hpp"
+#include "outbox/json.hpp"
 
 namespace outboxd {
 namespace {
@@ -60,20 +62,36 @@ std::string write_dev_config() {
     return file;
 }
 
+// Arguments the tool's schema and dedup.fields would take: every member they name says hello.
+outbox::Json example_arguments(const config::Tool& tool) {
+    outbox::Json arguments{outbox::Json::Object{}};
+    for (const auto& field : tool.dedup_fields) arguments.set(field.value, "hello");
+    const auto* required = tool.arguments ? tool.arguments->find("required") : nullptr;
+    if (required != nullptr) {
+        for (const auto& name : required->items) arguments.set(name.text, "hello");
+    }
+    if (arguments.as_object()->empty()) arguments.set("text", "hello");
+    return arguments;
+}
+
 void print_greeting(
     const Context& context,
     const config::Config& config,
     const std::string& data_dir,
     const std::string& dsn
 ) {
-    const std::string tool = config.tools.empty() ? "TOOL" : config.tools.front().name;
+    config::Tool none;
+    none.name = "TOOL";
+    const auto& tool = config.tools.empty() ? none : config.tools.front();
+    auto arguments = outbox::to_text(example_arguments(tool));
+    boost::algorithm::replace_all(arguments, "\"", "\\\"");  // it stands within a shell's quotes
     context.console.out << fmt::format(
         "\nA private Postgres is running, in {}; Ctrl-C ends it together with the daemon.\n"
         "  configuration  {}\n"
         "  database       {}\n"
         "  metrics        http://{}:{}/metrics\n\n"
         "Try, in another terminal:\n"
-        "  psql \"{}\" -c \"SELECT * FROM outbox.enqueue('{}', '{{\\\"title\\\": \\\"hello\\\"}}', "
+        "  psql \"{}\" -c \"SELECT * FROM outbox.enqueue('{}', '{}', "
         "run_id => 'first')\"\n"
         "  outboxd list --database \"{}\"\n\n",
         data_dir,
@@ -82,7 +100,8 @@ void print_greeting(
         config.admin.host,
         config.admin.port,
         dsn,
-        tool,
+        tool.name,
+        arguments,
         dsn
     );
     context.console.out.flush();
