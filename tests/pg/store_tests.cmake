@@ -6,6 +6,7 @@ add_executable(
   lane_migrator_pg_test.cpp
   lane_pg_test.cpp
   plan_pg_test.cpp
+  race_pg_test.cpp
   store_complete_pg_test.cpp
   store_late_pg_test.cpp
   store_lease_pg_test.cpp
