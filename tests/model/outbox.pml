@@ -405,7 +405,14 @@ end:
 #endif
 
 inline claim(w, verdict) { holds = 0; claims = mask(w); d[w].probe = verdict }
-#define may_claim(w) (d[w].probe == idle && row.status == unknown && !row.flagged)
+/* A claim lasts as long as a probe may (due_at). It may run out all the same, but two probers that
+ * overtake each other for ever are no fair run. */
+#ifdef LIVE
+#define overtaken (claims != 0)
+#else
+#define overtaken false
+#endif
+#define may_claim(w) (d[w].probe == idle && row.status == unknown && !row.flagged && !overtaken)
 
 /* reconciler.cpp of one daemon. A claim runs out, so both may be asking. */
 proctype Prober(byte w) {
