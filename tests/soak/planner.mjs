@@ -55,7 +55,7 @@ const actions = {
     answered(id, 'enqueue', row);
   },
   async plain(id) {
-    const ids = [id, `${id}-b`, `${id}-c`];
+    const ids = ['', '-b', '-c', '-d'].map((tail) => `${id}${tail}`);
     await transaction(async (client) => {
       for (const one of ids) {
         await state(client, one);
@@ -104,7 +104,7 @@ while (!ending) {
   } catch (error) {
     if (action !== 'rollback') note({ id, kind: 'error', action, error: error.message, code: error.code });
   }
-  await sleep(random.between(10, 160));
+  await sleep(random.between(10, 110));
 }
 await pool.end();
 process.exit(0);
