@@ -93,7 +93,6 @@ if [ $full = yes ]; then
     check full-freeze-with-key              none   $small -DEFFECTS_ONLY $hole -DKEY
     check full-freeze-three-leases          none   $one -DLEASES=3 $hole -DONLY_RESIDUAL
     check full-no-epoch-of-probes           second_effect -DLEASES=3 -DRETRIES=0 -DEFFECTS_ONLY -DNO_EPOCH_PROBE
-    check full-protocol-three-leases        none   -DLEASES=3 -DRETRIES=0
 fi
 
 echo "$passed passed, $failed failed"
