@@ -24,9 +24,9 @@ const kinds = new Set(['replayed', 'retry', 'failed', 'succeeded', 'released', '
 
 // Some places are reached only after something else went wrong.
 const needs = {
-  before_release_lost: 'after_lease_before_read=throw*1',
-  before_late: 'after_effect_before_complete=delay:3500ms*1',
-  after_late_before_ack: 'after_effect_before_complete=delay:3500ms*1',
+  before_release_lost: 'after_lease_before_read=throw',
+  before_late: 'after_effect_before_complete=delay:3500ms',
+  after_late_before_ack: 'after_effect_before_complete=delay:3500ms',
 };
 const byTakingOver = new Set(['before_late', 'after_late_before_ack']);
 
@@ -36,16 +36,16 @@ const stories = {
   ...(full ? { plain2: [], error: ['error'], hang: ['hang'], busy: ['busy'], slow: ['slow'], again: ['drop', 'cut'] } : {}),
 };
 
-function actionsFor() {
-  const actions = {
+const actions = (() => {
+  const some = {
     crash: () => 'crash*1',
     throw: () => 'throw*1',
     pause: (at) => `pause:${at.file}*1`,
     beyond: (at) => `pause:${at.file}*1`,
     delay: () => 'delay:300ms*2',
   };
-  return full ? { ...actions, throws: () => 'throw*3', second: () => 'crash*1@1', freeze: () => 'delay:1500ms*2' } : actions;
-}
+  return full ? { ...some, throws: () => 'throw*3', second: () => 'crash*1@1', freeze: () => 'delay:1500ms*2' } : some;
+})();
 
 // A daemon on a database of its own: the cases do not see each other.
 class Case {
@@ -79,7 +79,8 @@ class Case {
 
   async run(specification) {
     await this.open();
-    const armed = `${this.name}=${specification}${needs[this.name] ? `,${needs[this.name]}` : ''}`;
+    const often = this.action === 'second' ? 2 : 1;
+    const armed = `${this.name}=${specification}${needs[this.name] ? `,${needs[this.name]}*${often}` : ''}`;
     const first = await this.daemon(armed);
     // The other one comes when the first is stuck in the middle, or has sent what it will be late for.
     if (byTakingOver.has(this.name)) {
@@ -142,7 +143,7 @@ async function walk(w, cases) {
   const next = async () => {
     for (let one = cases.shift(); one; one = cases.shift()) {
       try {
-        await one.run(actionsFor()[one.action](one));
+        await one.run(actions[one.action](one));
       } catch (error) {
         const logs = w.daemons.filter((d) => d.env === one.env).map((d) => d.log.slice(-4000));
         failures.push(`${one.label}: ${error.message}\n${logs.join('\n--\n')}`);
@@ -166,6 +167,6 @@ story('every failpoint × crash, throw, pause, beyond the lease, delay: the inva
   assert.ok(names.length >= 26, `${names}`);
   const only = process.env.FAILPOINTS_ONLY;
   const cases = names.filter((name) => !only || only.split(',').includes(name))
-    .flatMap((name, i) => Object.keys(actionsFor()).map((action, j) => new Case(w, name, action, `${i}-${j}`)));
+    .flatMap((name, i) => Object.keys(actions).map((action, j) => new Case(w, name, action, `${i}-${j}`)));
   await walk(w, cases);
 }, { timeout: full ? 3_600_000 : 600_000 });
