@@ -124,17 +124,18 @@ struct ToolSeries {
 
 class Metrics::Series {
  public:
-    Series(const std::string& source, const BuildInfo& build)
+    Series(const std::string& name, const BuildInfo& build)
         : lease_batch(families.lease_batch.Add({}, kBatch)),
           complete_batch(families.complete_batch.Add({}, kBatch)),
-          database_up(families.database_up.Add({{"source", source}})),
-          last_reconcile(families.last_reconcile.Add({{"source", source}})),
+          database_up(families.database_up.Add({{"source", name}})),
+          source(name),
+          last_reconcile(families.last_reconcile.Add({{"source", name}})),
           reloads_ok(families.config_reloads.Add({{"result", "ok"}})),
           reloads_error(families.config_reloads.Add({{"result", "error"}})) {
         families.build_info.Add({{"version", build.version}, {"commit", build.commit}}).Set(1);
         for (auto kind : kErrorKinds) {
             database_errors[kind] =
-                &families.database_errors.Add({{"source", source}, {"kind", kind_name(kind)}});
+                &families.database_errors.Add({{"source", name}, {"kind", kind_name(kind)}});
         }
         add_tool(kOther);
     }
@@ -159,17 +160,27 @@ class Metrics::Series {
         return added;
     }
 
+    // Without a series until it is known: zero would be a claim.
+    Gauge& clock_offset() {
+        if (clock_offset_ == nullptr) {
+            clock_offset_ = &families.clock_offset.Add({{"source", source}});
+        }
+        return *clock_offset_;
+    }
+
     MetricFamilies families;
     std::map<std::string, ToolSeries, std::less<>> tools;
     std::map<outbox::StoreError::Kind, Counter*> database_errors;
     Histogram& lease_batch;
     Histogram& complete_batch;
     Gauge& database_up;
+    std::string source;
     Gauge& last_reconcile;
     Counter& reloads_ok;
     Counter& reloads_error;
 
  private:
+    Gauge* clock_offset_ = nullptr;
     std::mutex statements_mutex_;
     std::map<std::string, Histogram*, std::less<>> statements_;
 };
@@ -247,6 +258,10 @@ void Metrics::database_error(outbox::StoreError::Kind kind) {
 
 void Metrics::database_up(bool up) {
     series_->database_up.Set(up ? 1 : 0);
+}
+
+void Metrics::clock_offset(std::chrono::nanoseconds offset) {
+    series_->clock_offset().Set(seconds(offset));
 }
 
 void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {

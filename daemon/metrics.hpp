@@ -46,6 +46,7 @@ class Metrics : public outbox::Observer {
     void statement_done(std::string_view statement, std::chrono::nanoseconds took) override;
     void database_error(outbox::StoreError::Kind kind) override;
     void database_up(bool up) override;
+    void clock_offset(std::chrono::nanoseconds offset) override;
 
     // The gauges that are sampled from the database; what a sample does not name is zero.
     void set_samples(std::span<const outbox::ToolSample> samples);

@@ -44,6 +44,14 @@ class ProbeEnd {
                  "looked for now may not be what was sent."}
             );
         }
+        if (claim_.distrust > milliseconds(0)) {
+            detail_.set("clock_stepped", true);
+            forget_absent();
+            return ask_again(
+                std::min(until(claim_.probe_started_at + claim_.distrust),
+                         probe_delay(rules_, memory_.probes))
+            );
+        }
         const auto counts_from = claim_.deadline_at + rules_.settle;
         if (claim_.probe_started_at < counts_from) {
             // Not later than when it can count; sooner when the interval says so.
@@ -75,8 +83,11 @@ class ProbeEnd {
     Transition conflict(Conflict verdict) {
         detail_.set("verdict", "conflict");
         forget_absent();
+        const bool twice = verdict.error.code == "found_twice" && claim_.absent_believed;
         explain(std::move(verdict.error));
-        return attention(AttentionReason::conflict);
+        return attention(
+            twice ? AttentionReason::duplicate_effect : AttentionReason::conflict
+        );
     }
 
     Transition inconclusive(Error error) {

@@ -24,6 +24,7 @@ Engine::Engine(
 )
     : store_(store),
       tools_(tools),
+      observer_(observer),
       log_(log),
       settings_(std::move(settings)),
       random_(settings_.seed ? Random(*settings_.seed) : Random()),
@@ -55,6 +56,14 @@ Engine::Engine(
     executor_.on_written = [this](const Transition& t) { written(t); };
     reconciler_.on_written = [this](const Transition& t) { written(t); };
     maintainer_.may_judge = [this] { return heartbeat_.healthy_for(kHealthyToJudge); };
+    for (const auto& [name, entry] : tools_.all()) {
+        longest_ = std::max(longest_, entry.policy.timeout);
+    }
+    reconciler_.distrusted = [this](BootClock::time_point started, const ToolPolicy& policy) {
+        return clock_.distrusted(started, longest_ + policy.reconcile.settle);
+    };
+    store_.on_clock = [this](const ClockSample& sample) { clock_read(sample); };
+    store_.on_timeline = [this](const TimelineChange& change) { timeline_changed(change); };
     maintainer_.on_progress = [this](const MaintenanceReport& report) { progressed(report); };
 }
 
@@ -203,3 +212,27 @@ void Engine::escaped(const std::string& name, const std::string& what) {
 }
 
 }  // namespace outbox
+void Engine::clock_read(const ClockSample& sample) {
+    const auto step = clock_.observe(sample);
+    const auto here = std::chrono::system_clock::now() - (BootClock::now() - sample.after);
+    observer_.clock_offset(sample.database - here);
+    if (!step) return;
+    log_.warn(
+        "the database's clock stepped: no \"absent\" is believed for a while",
+        {{"step_ms", std::to_string(std::chrono::ceil<std::chrono::milliseconds>(*step).count())}}
+    );
+}
+
+void Engine::timeline_changed(const TimelineChange& change) {
+    int unknown = 0;
+    for (const auto& [tool, count] : change.unknown) {
+        unknown += count;
+        for (int i = 0; i < count; ++i) observer_.became_unknown(tool, Cause::timeline);
+    }
+    log_.warn(
+        "the database came back on another timeline: what was open is looked up first",
+        {{"was", change.was}, {"now", change.now}, {"unknown", std::to_string(unknown)}}
+    );
+    reconciler_.wake();
+}
+

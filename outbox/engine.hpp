@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "outbox/completer.hpp"
+#include "outbox/clock_watch.hpp"
 #include "outbox/executor.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/heartbeat.hpp"
@@ -105,15 +106,20 @@ class Engine {
 
     Store& store_;
     const Toolset& tools_;
+    void clock_read(const ClockSample& sample);
+    void timeline_changed(const TimelineChange& change);
     Log& log_;
     EngineSettings settings_;
     Random random_;
     ProviderKeys keys_;
     Completer completer_;
+    Observer& observer_;
     Executor executor_;
     Leaser leaser_;
     Reconciler reconciler_;
     Maintainer maintainer_;
+    ClockWatch clock_;
+    std::chrono::milliseconds longest_{0};  // of the tools' time-outs
     Heartbeat heartbeat_;
     TaskGroup leasing_;     // ends first
     TaskGroup claiming_;

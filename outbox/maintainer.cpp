@@ -54,6 +54,9 @@ asio::awaitable<bool> Maintainer::page() {
             "attempts ended without a report", {{"rows", std::to_string(report.lease_expired)}}
         );
     }
+    for (const auto& [tool, count] : report.became_unknown) {
+        for (int i = 0; i < count; ++i) observer_.became_unknown(tool, Cause::lease_expired);
+    }
     const bool any = report.promoted > 0 || report.lease_expired > 0 || report.expired > 0;
     if (any && on_progress) on_progress(report);
     co_return report.more;

@@ -33,6 +33,8 @@ class Observer {
     virtual void statement_done(std::string_view statement, std::chrono::nanoseconds took) = 0;
     virtual void database_error(StoreError::Kind kind) = 0;
     virtual void database_up(bool up) = 0;
+    // The database's clock minus this machine's.
+    virtual void clock_offset(std::chrono::nanoseconds) {}
 };
 
 // Counts what a loop tolerated and tries again; anything but a StoreError is a fault of ours.

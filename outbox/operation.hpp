@@ -86,3 +86,6 @@ struct ClaimedProbe {
 };
 
 }  // namespace outbox
+    bool absent_believed = false;  // an earlier attempt was: a second match is a second effect
+    // The database's clock stepped: from this probe's start on, how long "absent" proves nothing.
+    std::chrono::milliseconds distrust{0};

@@ -116,9 +116,13 @@ asio::awaitable<void> Reconciler::run_probe(
     if (fate == Fate::applied && on_written) on_written(next);
     if (more_) alarm_.wake();
 }
+    if (fate == Fate::applied && !claim.flagged &&
+        next.attention == AttentionReason::duplicate_effect) {
+        observer_.duplicate_effect(next.tool);
+    }
 
 asio::awaitable<Transition> Reconciler::settle(
-    const ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+    ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
 ) {
     if (entry.policy.reconcile.manual) co_return decide_manual(claim);
     const Deadline deadline{claimed_at + entry.policy.timeout};
@@ -127,6 +131,10 @@ asio::awaitable<Transition> Reconciler::settle(
     observer_.probed(claim.intent.tool, verdict);
     const auto elapsed =
         std::chrono::duration_cast<DbTime::duration>(BootClock::now() - claimed_at);
+    if (distrusted) {
+        claim.distrust =
+            std::chrono::ceil<std::chrono::milliseconds>(distrusted(claimed_at, entry.policy));
+    }
     auto next = decide_probe(
         claim, verdict, entry.policy, claim.probe_started_at + elapsed, random_.uniform()
     );

@@ -51,6 +51,9 @@ class Reconciler {
     );
 
     // Called with each verdict's transition once it is written.
+    // From a probe's start on, for how long the database's clock is not trusted (ClockWatch).
+    std::function<std::chrono::nanoseconds(BootClock::time_point started, const ToolPolicy&)>
+        distrusted;
     std::function<void(const Transition&)> on_written;
 
     asio::awaitable<void> run();
@@ -72,7 +75,7 @@ class Reconciler {
         ClaimedProbe claim, const ToolEntry& entry, BootClock::time_point claimed_at
     );
     asio::awaitable<Transition> settle(
-        const ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+        ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
     );
     asio::awaitable<Verdict> ask(
         const ClaimedProbe& claim, const ToolEntry& entry, Deadline deadline

@@ -3,6 +3,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -81,6 +83,7 @@ struct MaintenanceReport {
     int lease_expired = 0;  // attempting → unknown (write) or scheduled (read)
     int expired = 0;        // pending, scheduled → failed `expired`
     bool more = false;      // a page was full: come again at once
+    std::map<std::string, int> became_unknown;  // of lease_expired, per tool
 };
 
 struct WorkerInfo {
@@ -97,14 +100,34 @@ struct ToolSample {  // one row of the sampled gauges
     double oldest_seconds = 0;
 };
 
+// The database came back on another timeline: what was open then is unknown first.
+struct TimelineChange {
+    std::string was;
+    std::string now;
+    std::map<std::string, int> unknown;  // operations per tool that this call moved
+};
+
+// When a statement ran, on both clocks: the database's time lies between the two.
+struct ClockSample {
+    DbTime database;
+    BootClock::time_point before;
+    BootClock::time_point after;
+};
+
 // The database as the loops see it. Every method is one round trip in one transaction unless it
 // says otherwise, throws StoreError, and is not cancellable: its time limit is the server's.
 class Store {
  public:
     virtual ~Store() = default;
 
+    // What statements brought to light besides their answer; called on the io thread, if set. A
+    // store whose clock is not the database's calls neither.
+    std::function<void(const TimelineChange&)> on_timeline;
+    std::function<void(const ClockSample&)> on_clock;
+
     // Takes ready rows and journals the attempts, committed with a flush before it returns.
-    // Paused tools yield nothing. After an error the caller must call release_lost_leases.
+    // Paused tools yield nothing, and so do all while a timeline change is not settled: before that
+    // nothing is leased on a new connection. After an error the caller must call release_lost_leases.
     virtual asio::awaitable<std::vector<LeasedAttempt>> lease(LeaseRequest request) = 0;
 
     // Gives back rows that an unacknowledged lease took for this worker and that were never

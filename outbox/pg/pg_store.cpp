@@ -22,6 +22,18 @@ constexpr SessionSettings kLease{.statement_timeout = 15s, .lock_timeout = 2s};
 constexpr SessionSettings kComplete{.statement_timeout = 15s, .lock_timeout = 250ms};
 constexpr SessionSettings kMaintain{.statement_timeout = 30s, .lock_timeout = 2s};
 
+struct LeaseAnswer {
+    std::vector<LeasedAttempt> leased;
+    std::optional<TimelineChange> change;
+    std::optional<ClockSample> clock;
+};
+
+struct ClaimAnswer {
+    std::vector<ClaimedProbe> claims;
+    std::optional<TimelineChange> change;
+    std::optional<ClockSample> clock;
+};
+
 // Rows per tool and kind in one page of maintenance.
 constexpr int kMaintenancePage = 500;
 
@@ -51,7 +63,8 @@ Parameters lease_parameters(const LeaseRequest& request) {
         std::move(timeouts).take(),
         std::move(hashes).take(),
         std::move(priorities).take(),
-        std::move(seqs).take()};
+        std::move(seqs).take()
+    };
 }
 
 Parameters probe_parameters(
@@ -72,7 +85,8 @@ Parameters probe_parameters(
         std::to_string(margin.count()),
         std::move(tools).take(),
         std::move(limits).take(),
-        std::move(timeouts).take()};
+        std::move(timeouts).take()
+    };
 }
 
 LateFate record(Session& session, const Parameters& parameters) {
@@ -89,19 +103,27 @@ LateFate record(Session& session, const Parameters& parameters) {
     throw StoreError(StoreError::Kind::conflict, "the operation moves faster than its evidence");
 }
 
-MaintenanceReport run_maintenance(Session& session, bool judge_workers, Failpoints* failpoints) {
+// Nothing ends as `expired`, and nothing is probed, while a timeline change is not settled: a lost
+// attempt may have had its effect.
+MaintenanceReport run_maintenance(
+    Session& session, TimelineGuard& guard, bool judge_workers, Failpoints* failpoints
+) {
     const auto hit = [failpoints](FailpointId id) {
         if (failpoints != nullptr) failpoints->hit_blocking(id);
     };
     const auto page = std::to_string(kMaintenancePage);
     MaintenanceReport report;
-    auto ended = session.write(sql::expire_operations, {page});
-    report.expired = ended[0]["expired"].as<int>();
-    report.more = ended[0]["more"].as<bool>();
+    if (auto ended = guard.write(session, sql::expire_operations, {page})) {
+        report.expired = (*ended)[0]["expired"].as<int>();
+        report.more = (*ended)[0]["more"].as<bool>();
+    }
     hit(FailpointId::between_expiry_and_leases);
     auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
     for (const auto& row : leases) {
         report.lease_expired += row["expired"].as<int>();
+        if (std::string_view(row["status"].c_str()) == "unknown") {
+            report.became_unknown[row["tool"].c_str()] += row["expired"].as<int>();
+        }
         report.more = report.more || row["expired"].as<int>() >= kMaintenancePage;
     }
     hit(FailpointId::between_leases_and_promotion);
@@ -134,15 +156,35 @@ PgStore::~PgStore() = default;
 
 asio::awaitable<std::vector<LeasedAttempt>> PgStore::lease(LeaseRequest request) {
     auto work = [this, request = std::move(request)](Session& session) {
-        auto rows = session.write(sql::lease_operations, lease_parameters(request));
+        LeaseAnswer answer;
+        const auto before = BootClock::now();
+        auto rows = guard_.write(session, sql::lease_operations, lease_parameters(request));
+        answer.change = guard_.take_change();
+        if (!rows) return answer;
         hit(FailpointId::after_lease_before_read);
-        return read_leased(rows);
+        answer.leased = read_leased(*rows);
+        if (!answer.leased.empty()) {
+            answer.clock = {answer.leased.front().leased_at, before, BootClock::now()};
+        }
+        return answer;
     };
-    co_return co_await lease_->run(std::move(work));
+    auto answer = co_await lease_->run(std::move(work));
+    tell(answer.change);
+    tell(answer.clock);
+    co_return std::move(answer.leased);
+}
+
+void PgStore::tell(const std::optional<TimelineChange>& change) const {
+    if (change && on_timeline) on_timeline(*change);
+}
+
+void PgStore::tell(const std::optional<ClockSample>& sample) const {
+    if (sample && on_clock) on_clock(*sample);
 }
 
 asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<Seq> in_flight) {
-    auto work = [worker = std::move(worker), in_flight = std::move(in_flight)](Session& session) {
+    auto work = [this, worker = std::move(worker),
+                 in_flight = std::move(in_flight)](Session& session) {
         ArrayText flying;
         for (const auto& seq : in_flight) {
             flying.add(seq.value);
@@ -154,11 +196,17 @@ asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<S
             seqs.add(row["seq"].as<std::int64_t>());
             epochs.add(row["lease_epoch"].as<std::int64_t>());
         }
-        auto rows = session.write(
+        // On another timeline an attempt that has long been reported may look like one that was
+        // never dispatched: there the guard takes it away from this worker first.
+        auto rows = guard_.write(
+            session,
             sql::release_lost_leases,
             {worker.value, std::move(seqs).take(), std::move(epochs).take()}
         );
-        return rows[0]["released"].as<int>();
+        if (!rows) {
+            throw StoreError(StoreError::Kind::unavailable, "a timeline change is being settled");
+        }
+        return (*rows)[0]["released"].as<int>();
     };
     co_return co_await lease_->run(std::move(work));
 }
@@ -192,16 +240,27 @@ asio::awaitable<std::vector<ClaimedProbe>> PgStore::claim_probes(
 ) {
     auto parameters = probe_parameters(worker, margin, lanes);
     auto work = [this, parameters = std::move(parameters)](Session& session) {
-        auto rows = session.write(sql::claim_probes, parameters);
+        ClaimAnswer answer;
+        const auto before = BootClock::now();
+        auto rows = maintain_guard_.write(session, sql::claim_probes, parameters);
+        answer.change = maintain_guard_.take_change();
+        if (!rows) return answer;
         hit(FailpointId::after_claim_before_read);
-        return read_claimed(rows);
+        answer.claims = read_claimed(*rows);
+        if (!answer.claims.empty()) {
+            answer.clock = {answer.claims.front().probe_started_at, before, BootClock::now()};
+        }
+        return answer;
     };
-    co_return co_await maintain_->run(std::move(work));
+    auto answer = co_await maintain_->run(std::move(work));
+    tell(answer.change);
+    tell(answer.clock);
+    co_return std::move(answer.claims);
 }
 
 asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {
     auto work = [this, judge_workers](Session& session) {
-        return run_maintenance(session, judge_workers, failpoints_);
+        return run_maintenance(session, maintain_guard_, judge_workers, failpoints_);
     };
     co_return co_await maintain_->run(std::move(work));
 }
@@ -209,16 +268,22 @@ asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {
 asio::awaitable<void> PgStore::heartbeat(WorkerInfo worker) {
     auto work = [this, worker = std::move(worker)](Session& session) {
         hit(FailpointId::before_heartbeat);
-        session.write(
+        ClockSample clock;
+        clock.before = BootClock::now();
+        auto rows = session.write(
             sql::heartbeat,
             {worker.id.value,
              without_nul(worker.name),
              without_nul(worker.version),
              text_array(worker.tools)}
         );
+        clock.after = BootClock::now();
         hit(FailpointId::after_heartbeat);
+        clock.database = DbTime(std::chrono::microseconds(rows[0]["now"].as<std::int64_t>()));
+        return clock;
     };
-    co_await lease_->run(std::move(work));
+    auto clock = co_await lease_->run(std::move(work));
+    tell(clock);
 }
 
 asio::awaitable<void> PgStore::retire(WorkerId worker) {

@@ -7,6 +7,7 @@
 
 #include "outbox/failpoint.hpp"
 #include "outbox/observer.hpp"
+#include "outbox/pg/timeline.hpp"
 #include "outbox/store.hpp"
 
 namespace outbox::pg {
@@ -54,8 +55,13 @@ class PgStore : public Store {
         if (failpoints_ != nullptr) failpoints_->hit_blocking(id);
     }
 
+    void tell(const std::optional<TimelineChange>& change) const;
+    void tell(const std::optional<ClockSample>& sample) const;
+
     WorkerId worker_;  // for the events of completions
     Failpoints* failpoints_;
+    TimelineGuard guard_;           // used on the lease lane only
+    TimelineGuard maintain_guard_;  // … and on the maintain lane
     std::unique_ptr<Lane> lease_;
     std::unique_ptr<Lane> complete_;
     std::unique_ptr<Lane> maintain_;

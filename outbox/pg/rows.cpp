@@ -114,6 +114,7 @@ ClaimedProbe read_claim(const pqxx::row& row) {
     claim.flagged = flag(row["flagged"]);
     return claim;
 }
+    claim.absent_believed = flag(row["absent_believed"]);
 
 constexpr std::array kEncodings = {
     std::pair{KeySettings::Encoding::hex, std::string_view{"hex"}},

@@ -80,33 +80,56 @@ pqxx::result Session::write(const std::string& text, const Parameters& parameter
     return run(text, parameters, true);
 }
 
+std::optional<pqxx::result> Session::write_if(
+    const std::string& condition, const std::string& text, const Parameters& parameters
+) {
+    Stopwatch stopwatch(observer_, text);
+    try {
+        return run_pooled(&condition, text, parameters);
+    } catch (const std::exception& error) {
+        rethrow(error, true);
+    }
+}
+
 pqxx::result Session::run(const std::string& text, const Parameters& parameters, bool writes) {
     Stopwatch stopwatch(observer_, text);
     try {
         if (pooled_) {
-            return run_pooled(text, parameters);
+            return *run_pooled(nullptr, text, parameters);
         }
         pqxx::nontransaction transaction(connection_);
         return execute(transaction, text, parameters);
     } catch (const std::exception& error) {
-        auto during = writes ? During::write : During::read;
-        if (!connection_.is_open() && sqlstate_of(error).empty()) {
-            pqxx::broken_connection broken(error.what());
-            rethrow_as_store_error(broken, during);
-        }
-        rethrow_as_store_error(error, during);
+        rethrow(error, writes);
     }
+}
+
+void Session::rethrow(const std::exception& error, bool writes) {
+    auto during = writes ? During::write : During::read;
+    if (!connection_.is_open() && sqlstate_of(error).empty()) {
+        pqxx::broken_connection broken(error.what());
+        rethrow_as_store_error(broken, during);
+    }
+    rethrow_as_store_error(error, during);
 }
 
 // What SET says stays with a server connection that the pooler hands to somebody else next; so the
 // time-outs travel in the statement's own transaction.
-pqxx::result Session::run_pooled(const std::string& text, const Parameters& parameters) {
+std::optional<pqxx::result> Session::run_pooled(
+    const std::string* condition, const std::string& text, const Parameters& parameters
+) {
     pqxx::work transaction(connection_);
     execute(
         transaction,
         sql::session_settings,
         {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "t"}
     );
+    if (condition != nullptr) {
+        auto holds = execute(transaction, *condition, {});
+        if (holds.empty() || !holds[0][0].as<bool>()) {
+            return std::nullopt;
+        }
+    }
     auto rows = execute(transaction, text, parameters);
     transaction.commit();
     return rows;

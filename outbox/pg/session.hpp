@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
+#include <optional>
 #include <string>
 
 #include "outbox/observer.hpp"
@@ -25,21 +27,33 @@ class Session {
     // a write, which may have been committed.
     pqxx::result read(const std::string& text, const Parameters& parameters);
     pqxx::result write(const std::string& text, const Parameters& parameters);
+    // For a pooler: both statements in one transaction, so on one server; nothing is written when
+    // the condition's first row does not say true.
+    std::optional<pqxx::result> write_if(
+        const std::string& condition, const std::string& text, const Parameters& parameters
+    );
 
     [[nodiscard]] bool is_open() const { return connection_.is_open(); }
     // A pooler stands between: the process that answers is not the one we were introduced to.
     [[nodiscard]] bool pooled() const { return pooled_; }
     [[nodiscard]] Connection& connection() { return connection_; }
+    // What a new session owes before its first lease (TimelineGuard) is done.
+    [[nodiscard]] bool checked() const { return checked_; }
+    void set_checked(bool checked) { checked_ = checked; }
 
  private:
     void introduce();
     pqxx::result run(const std::string& text, const Parameters& parameters, bool writes);
-    pqxx::result run_pooled(const std::string& text, const Parameters& parameters);
+    std::optional<pqxx::result> run_pooled(
+        const std::string* condition, const std::string& text, const Parameters& parameters
+    );
+    [[noreturn]] void rethrow(const std::exception& error, bool writes);
 
     Connection connection_;
     SessionSettings settings_;
     Observer* observer_;
     bool pooled_ = false;
+    bool checked_ = false;
 };
 
 }  // namespace outbox::pg

@@ -1,6 +1,7 @@
 -- Claims due unknown operations for one prober each; the claim moves the epoch and lasts as long as
 -- the probe may. $1 worker uuid, $2 margin ms, per lane: $3 tool, $4 limit, $5 time-out ms.
--- Index: queue_due, then a TID scan.
+-- Indexes: queue_due, then a TID
+-- scan; event_operation.
 WITH lane AS MATERIALIZED (
     SELECT w.tool, w.lim, w.timeout_ms * interval '1 millisecond' AS timeout
       FROM unnest($3::text[], $4::integer[], $5::bigint[]) AS w (tool, lim, timeout_ms)
@@ -31,7 +32,11 @@ WITH lane AS MATERIALIZED (
 SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, o.max_attempts,
        o.traceparent, o.priority, t.lease_epoch, t.attempt_epoch, t.attempts, t.request_hash,
        t.probes, t.absent_count, t.asked, t.flagged,
-       (extract(epoch FROM o.expires_at) * 1000000)::bigint AS expires_at,
+       t.attempts > 1 AND (SELECT true FROM outbox.event e
+                            WHERE e.operation_id = o.operation_id
+                              AND e.kind = 'probe' AND e.detail ? 'believed'
+                            LIMIT 1) IS TRUE AS absent_believed,
+       (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint AS expires_at,
        (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
        (extract(epoch FROM now()) * 1000000)::bigint AS probe_started_at,
        (extract(epoch FROM t.deadline_at) * 1000000)::bigint AS deadline_at,

@@ -4,3 +4,4 @@ VALUES ($1::uuid, $2, $3, $4::text[])
     ON CONFLICT (worker) DO UPDATE
    SET name = excluded.name, version = excluded.version, tools = excluded.tools,
        heartbeat_at = now(), stopped_at = NULL
+RETURNING (extract(epoch FROM now()) * 1000000)::bigint AS now

@@ -12,6 +12,7 @@ add_executable(
   store_lease_pg_test.cpp
   store_maintain_pg_test.cpp
   ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
+  timeline_pg_test.cpp
 target_link_libraries(store_pg_tests PRIVATE test_database outbox_pg Catch2::Catch2WithMain)
 
 add_test(NAME pg_store

@@ -203,6 +203,23 @@ TEST_CASE("past give_up_after they wait for a person") {
     }
 }
 
+TEST_CASE("two matches where an absent was believed are two effects") {
+    auto after = claim();
+    after.absent_believed = true;
+    CHECK(
+        decide(after, Conflict{.error = {"found_twice", "2 tickets"}}).attention ==
+        AttentionReason::duplicate_effect
+    );
+    CHECK(
+        decide(after, Conflict{.error = {"different", "another title"}}).attention ==
+        AttentionReason::conflict
+    );
+    CHECK(
+        decide(claim(), Conflict{.error = {"found_twice", "2 tickets"}}).attention ==
+        AttentionReason::conflict
+    );
+}
+
 TEST_CASE("a conflict waits for a person") {
     const auto next = decide(claim(), Conflict{.error = {"two_matches", "2 tickets"}});
     CHECK(next.to == Status::unknown);
