@@ -66,18 +66,23 @@ bool read_execute(MapReader& in, Tool& tool, const ToolContext& context) {
     if (type == "http") tool.execute = read_http(in, Phase::execute, context);
     if (type == "command") tool.execute = read_command(in, Phase::execute);
     if (type == "log") tool.execute = LogAction{in.key_mark()};
+    if (type.empty()) tool.unreadable = true;
     return !type.empty();
 }
 
 void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
     if (!in.is_mapping()) {
+        tool.unreadable = true;
         if (in.value("type")) return;
     }
     read_reconcile_policy(in, tool.reconcile);
     in.choice("consistency", tool.consistency, {"strong", "eventual"});
     check_consistency(in, tool);
     const auto type = read_type(in, {"http", "command", "manual"}, {"sql", "mcp", "resend"});
-    if (type.empty()) return;
+    if (type.empty()) {
+        tool.unreadable = true;
+        return;
+    }
     if (type == "http") tool.reconcile_by = read_http(in, Phase::reconcile, context);
     if (type == "command") tool.reconcile_by = read_command(in, Phase::reconcile);
     if (type == "manual") tool.reconcile_by = read_manual(in);

@@ -57,6 +57,20 @@ bool is_exit_code(std::string_view text) {
     return error == std::errc() && end == text.data() + text.size() && code >= 0 && code <= 255;
 }
 
+// 126 and 127 are a shell's words for a program that could not be run, and `default` covers them.
+void check_absent(const Text& code, const Text& then, MapReader& in) {
+    if (code.value != "default" && code.value != "126" && code.value != "127") return;
+    in.diagnostics().error(
+        then.mark,
+        fmt::format(
+            "{}.exit_codes.{}: a look-up that could not be run (126, 127) cannot mean absent",
+            in.path(),
+            code.value
+        ),
+        "name the exit code that says so: { 1: absent, default: inconclusive }"
+    );
+}
+
 void read_exit_codes(MapReader& in, Phase phase, Command& out) {
     std::vector<std::pair<Text, Text>> codes;
     in.text_map("exit_codes", codes);
@@ -72,6 +86,9 @@ void read_exit_codes(MapReader& in, Phase phase, Command& out) {
         check_then(
             then, fmt::format("{}.exit_codes.{}", in.path(), code.value), phase, in.diagnostics()
         );
+        if (phase == Phase::reconcile && then.value == "absent") {
+            check_absent(code, then, in);
+        }
         if (known) out.exit_codes.emplace_back(code.value, std::move(then));
     }
 }

@@ -207,6 +207,8 @@ struct Tool {
     bool expose = false;
     bool destructive = false;
     Value source;  // the tool as the file has it: hashed into revision and request_hash
+    // Some part could not be read at all, and was reported: nothing is compiled from the rest.
+    bool unreadable = false;
 };
 
 struct Config {

@@ -22,7 +22,8 @@ constexpr std::array<Encoding, 5> kEncodings{{
 }};
 constexpr std::size_t kLeastBits = 96;
 
-void check_length(MapReader& in, const Key& key) {
+// What is wrong is reported at its place, which becomes the key's: said once.
+void check_length(MapReader& in, Key& key) {
     const auto* at = in.value("max_length") ? in.value("max_length") : in.value("prefix");
     if (!at) return;
     const auto named = in.value("max_length") ? "max_length" : "prefix";
@@ -31,6 +32,7 @@ void check_length(MapReader& in, const Key& key) {
         const auto room =
             key.max_length > key.prefix.size() ? key.max_length - key.prefix.size() : 0;
         if (room >= encoding.length) return;
+        key.mark = at->mark;
         if (encoding.bits == 0) {
             in.error(
                 *at,
@@ -67,6 +69,7 @@ void read_key(MapReader& in, Key& out) {
         in.string("prefix", out.prefix);
         for (const char c : out.prefix) {
             if (c > 0x20 && c < 0x7f) continue;
+            out.mark = prefix->mark;
             in.error(
                 *prefix,
                 "prefix",

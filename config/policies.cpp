@@ -1,7 +1,11 @@
 // Time-outs, retry, reconcile and http settings: in defaults: and in every tool.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "config/sections.hpp"
 #include "config/units.hpp"
@@ -25,6 +29,23 @@ void check_order(
             "{} {} is longer than {} {}", low_key, duration_text(low), high_key, duration_text(high)
         ),
         fmt::format("{} is the first delay, {} the longest", low_key, high_key)
+    );
+}
+
+void read_ca_file(MapReader& in, Http& out) {
+    if (!in.string("ca_file", out.ca_file) || !out.ca_file) return;
+    errno = 0;
+    std::ifstream pem(*out.ca_file, std::ios::binary);
+    if (pem.is_open() && pem.peek() != std::ifstream::traits_type::eof()) return;
+    const int problem = errno;
+    const auto& at = *in.value("ca_file");
+    in.error(
+        at,
+        "ca_file",
+        fmt::format(
+            "cannot read {}: {}", shown(at), problem == 0 ? "it is empty" : std::strerror(problem)
+        ),
+        "does it exist, and may this user read it?"
     );
 }
 
@@ -62,7 +83,7 @@ void read_retry(MapReader& in, Retry& out) {
 
 void read_http_settings(MapReader& in, Http& out) {
     in.boolean("tls_verify", out.tls_verify);
-    in.string("ca_file", out.ca_file);
+    read_ca_file(in, out);
     in.integer("max_connections_per_host", out.max_connections_per_host, {1, 10'000});
     in.boolean("allow_private_hosts", out.allow_private_hosts);
     in.not_yet("proxy", "requests go to the host directly: remove it");

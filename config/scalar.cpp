@@ -120,6 +120,24 @@ void type_plain_scalar(Value& value, Diagnostics& diagnostics) {
     }
 }
 
+bool is_jsonb_number(std::string_view text) {
+    constexpr std::int64_t kMaxWhole = 131'072;
+    constexpr std::int64_t kMaxScale = 16'383;
+    const auto d = parse_decimal(text);
+    if (!d) return false;
+    std::int64_t exponent = 0;
+    if (!d->exponent.empty()) {
+        auto digits_of = d->exponent.substr(1);
+        if (digits_of.front() == '+') digits_of.remove_prefix(1);
+        const auto* last = digits_of.data() + digits_of.size();
+        if (std::from_chars(digits_of.data(), last, exponent).ec != std::errc()) return false;
+        if (exponent > kMaxWhole || exponent < -2 * kMaxWhole) return false;
+    }
+    const auto whole = static_cast<std::int64_t>(d->whole.size()) + exponent;
+    const auto scale = static_cast<std::int64_t>(d->fraction.size()) - exponent;
+    return whole <= kMaxWhole && scale <= kMaxScale;
+}
+
 bool is_json_number(std::string_view text) {
     const auto d = parse_decimal(text);
     if (!d || d->whole.empty() || text[0] == '+') return false;

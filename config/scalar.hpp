@@ -9,6 +9,9 @@ namespace config {
 // everything else ("yes", "on", dates) stays a string. Numbers become JSON number text.
 void type_plain_scalar(Value& value, Diagnostics& diagnostics);
 
+// Whether jsonb, whose numbers are Postgres' numeric, can hold it.
+[[nodiscard]] bool is_jsonb_number(std::string_view text);
+
 // A valid JSON number?
 [[nodiscard]] bool is_json_number(std::string_view text);
 

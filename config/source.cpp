@@ -84,7 +84,11 @@ std::vector<std::string> matches(
             fmt::format("there is no file {}", full),
             "paths are relative to this file"
         );
-    } else if (result != 0 && result != GLOB_NOMATCH) {
+    } else if (result == GLOB_NOMATCH) {
+        diagnostics.warning(
+            pattern.mark, fmt::format("no file matches {}", full), "paths are relative to this file"
+        );
+    } else if (result != 0) {
         diagnostics.error(
             pattern.mark,
             fmt::format("cannot look for {}", full),

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "config/nearest.hpp"
+#include "config/scalar.hpp"
 #include "config/sections.hpp"
 
 namespace config {
@@ -21,6 +22,16 @@ void check_pointers(MapReader& in, std::string_view key, const std::vector<Text>
             "write /member"
         );
     }
+}
+
+// The catalogue keeps the schema as jsonb, whose numbers are numeric.
+void check_numbers(const Value& value, MapReader& in) {
+    for (const auto& item : value.items) check_numbers(item, in);
+    for (const auto& member : value.members) check_numbers(member.value, in);
+    if (!value.is(Kind::number) || is_jsonb_number(value.text)) return;
+    in.error(value, "arguments", fmt::format("{} is no number that jsonb can hold", shown(value)),
+             "at most 131072 digits before the point and 16383 behind it; quote it to keep it as "
+             "text");
 }
 
 void read_dedup(MapReader& in, Tool& tool) {
@@ -55,6 +66,7 @@ void read_dedup(MapReader& in, Tool& tool) {
 void read_settings(MapReader& in, Tool& tool) {
     in.string("description", tool.description);
     in.free_mapping("arguments", tool.arguments);
+    if (tool.arguments) check_numbers(*tool.arguments, in);
     read_dedup(in, tool);
     in.integer("concurrency", tool.concurrency, {1, 100'000});
     in.rate("rate", tool.rate_per_second);
@@ -123,7 +135,8 @@ Tool read_compensation(
     tool.compensates_tool = parent.name;
     tool.redact.clear();
     tool.expose = tool.destructive = false;
-    tool.execute = LogAction{};
+    tool.execute = LogAction{member.key_mark};
+    tool.unreadable = false;
     tool.source = member.value;
 
     MapReader in(&member.value, member.key_mark, path, diagnostics);
@@ -149,6 +162,11 @@ std::vector<Tool> read_compensations(MapReader& in, Tool& tool, const ToolContex
         );
         return out;
     }
+    in.diagnostics().warning(
+        section->key_mark,
+        fmt::format("{}.compensate: compensations cannot be invoked in this version", in.path()),
+        "it is checked and kept for the version that can"
+    );
     if (!tool.write) {
         in.diagnostics().error(
             section->key_mark,
@@ -176,6 +194,7 @@ void read_tool(
     tool.name = member.key;
     tool.mark = tool.key.mark = member.key_mark;
     tool.source = member.value;
+    tool.unreadable = true;  // until execute was read
     tool.timeout = context.defaults.timeout;
     tool.connect_timeout = context.defaults.connect_timeout;
     tool.retry = context.defaults.retry;
@@ -186,6 +205,7 @@ void read_tool(
     read_settings(in, tool);
     bool judged = false;
     if (in.require("execute", "what the tool does, for example execute: { type: http, … }")) {
+        tool.unreadable = false;
         auto execute = in.section("execute");
         judged = read_execute(execute, tool, context);
         if (judged) execute.finish();

@@ -78,13 +78,30 @@ void merge(
     }
 }
 
+// What was left out of the file has no place of its own: the tool's then.
+void add_placed(
+    const config::Diagnostics& own, const config::Mark& tool, config::Diagnostics& found
+) {
+    for (const auto& diagnostic : own.all()) {
+        const auto& mark = diagnostic.mark.line > 0 ? diagnostic.mark : tool;
+        if (diagnostic.severity == config::Severity::error) {
+            found.error(mark, diagnostic.message, diagnostic.hint);
+        } else {
+            found.warning(mark, diagnostic.message, diagnostic.hint);
+        }
+    }
+}
+
 std::vector<CompiledTool> compile_all(
     const config::Config& config, config::Diagnostics& diagnostics
 ) {
     config::Diagnostics found;
     std::vector<CompiledTool> compiled;
     for (const auto& tool : config.tools) {
-        if (auto one = compile_tool(tool, config, found)) compiled.push_back(std::move(*one));
+        if (tool.unreadable) continue;
+        config::Diagnostics own;
+        if (auto one = compile_tool(tool, config, own)) compiled.push_back(std::move(*one));
+        add_placed(own, tool.mark, found);
     }
     merge(config, found, diagnostics);
     return compiled;
@@ -163,12 +180,13 @@ std::unique_ptr<outbox::Toolset> build_toolset(
     if (diagnostics.has_errors()) return nullptr;
     Clients clients(services);
     auto toolset = std::make_unique<outbox::Toolset>();
+    const auto mask = std::make_shared<const SecretMask>(config.credentials);
     for (auto& tool : compiled) {
         auto action = make_action(tool, services, clients);
         auto probe = make_probe(tool, clients);
         toolset->add(
             {std::move(tool.policy),
-             std::make_unique<AdapterTool>(std::move(action), std::move(probe))}
+             std::make_unique<AdapterTool>(std::move(action), std::move(probe), mask)}
         );
     }
     return toolset;

@@ -26,6 +26,9 @@ TEST_CASE("the nearest name is one that was meant", "[config]") {
     CHECK(nearest("typ", known) == "type");
     CHECK_FALSE(nearest("headers", known));
     CHECK_FALSE(nearest("x", known));
+    CHECK_FALSE(nearest("zz", {"db", "x", "ab"}));  // two letters, both others
+    CHECK_FALSE(nearest("zzz", {"zab"}));
+    CHECK(nearest("dv", {"db", "dev"}));
     CHECK_FALSE(nearest(std::string(10'000, 't'), known));
     CHECK(config::nearest_hint("headers", {"a", "b"}) == "known here: a, b");
     CHECK(config::nearest_hint("retrry", known) == "did you mean retry?");
