@@ -56,7 +56,7 @@ function residual(request, attempts, freezes) {
   return ends.length > 0 && woken && request.at > Math.max(...ends);
 }
 
-export function check({ seconds, chaos, intents, operations, audit, events, state, journals, daemons }) {
+export function check({ seconds, chaos, intents, operations, audit, events, state, journals, daemons, planners }) {
   const results = [];
   const must = (name, wrong) => results.push({ name, wrong });
   const tickets = group(state.tickets, 'operation_id');
@@ -109,7 +109,10 @@ export function check({ seconds, chaos, intents, operations, audit, events, stat
   }));
   must('the planners met no surprise', journals.filter((line) => line.kind === 'error').map((line) => JSON.stringify(line)));
   must('every write took the next epoch and a move of the table', [...bySeq.values()].flatMap(walk));
-  must('no daemon ended by itself', daemons.flatMap((d) => d.strange.map((end) => `${d.name}: ${JSON.stringify(end)}`)));
+  must('no daemon and no planner ended by itself', [
+    ...daemons.flatMap((d) => d.strange.map((end) => `${d.name}: ${JSON.stringify(end)}`)),
+    ...planners.filter((p) => p.died).map((p) => `${p.name}: ${p.died}`),
+  ]);
   must('the service was never starved beyond what settle covers', state.stall > (times.settle - times.lag) / 2 ? [`stalled for ${state.stall} ms: this machine is too slow for the run to prove anything`] : []);
 
   const kinds = (kind) => events.find((e) => e.kind === kind)?.n ?? 0;

@@ -58,6 +58,7 @@ async function prepare() {
 }
 
 async function quiet(planners) {
+  for (const planner of planners) planner.died = planner.program.ended && planner.program.output.slice(-2000);
   for (const { program } of planners) program.child.stdin.end();
   await service.ask('calm');
   await Promise.all(planners.map(({ name, program }) => Promise.race([
@@ -79,7 +80,7 @@ async function evidence(planners, chaos) {
     events: await all('SELECT kind, count(*)::int AS n FROM outbox.event GROUP BY 1'),
     state: await service.ask('state'),
     journals: planners.flatMap(({ name }) => lines(journalOf(name))),
-    daemons,
+    daemons, planners,
   };
 }
 
