@@ -102,12 +102,25 @@ void Engine::stop() {
 }
 
 Engine::Health Engine::health() const {
-    return {
+    Health health{
         .started = started_,
         .database = heartbeat_.healthy(),
         .loops = !failed_,
         .stopping = stopping_,
+        .troubles = {},
     };
+    // A heartbeat that fails counts at once: it says whether the database is there at all.
+    const auto now = std::chrono::nanoseconds::zero();
+    const auto look = [&](const char* loop, const Pulse& pulse, std::chrono::nanoseconds patience) {
+        if (auto trouble = pulse.trouble(patience)) {
+            health.troubles.emplace_back(loop, std::move(*trouble));
+        }
+    };
+    look("publishing of the tools", publishing_, now);
+    look("heartbeat", heartbeat_.pulse(), now);
+    look("leaser", leaser_.pulse(), settings_.patience);
+    look("reconciler", reconciler_.pulse(), settings_.patience);
+    return health;
 }
 
 bool Engine::idle() const {
@@ -138,9 +151,11 @@ asio::awaitable<bool> Engine::publish() {
         auto publishing = store_.publish_tools(settings_.worker.id, std::move(policies));
         co_await std::move(publishing);
     } catch (const StoreError& error) {
+        publishing_.failed(error.what());
         log_.warn("could not publish the tools, trying again", {{"error", error.what()}});
         co_return false;
     }
+    publishing_.succeeded();
     co_return true;
 }
 
@@ -205,13 +220,6 @@ void Engine::progressed(const MaintenanceReport& report) {
     }
 }
 
-void Engine::escaped(const std::string& name, const std::string& what) {
-    log_.error("a loop ended on a fault, stopping", {{"loop", name}, {"error", what}});
-    failed_ = true;
-    if (!stopping_) stop();
-}
-
-}  // namespace outbox
 void Engine::clock_read(const ClockSample& sample) {
     const auto step = clock_.observe(sample);
     const auto here = std::chrono::system_clock::now() - (BootClock::now() - sample.after);
@@ -236,3 +244,10 @@ void Engine::timeline_changed(const TimelineChange& change) {
     reconciler_.wake();
 }
 
+void Engine::escaped(const std::string& name, const std::string& what) {
+    log_.error("a loop ended on a fault, stopping", {{"loop", name}, {"error", what}});
+    failed_ = true;
+    if (!stopping_) stop();
+}
+
+}  // namespace outbox

@@ -8,9 +8,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "outbox/completer.hpp"
 #include "outbox/clock_watch.hpp"
+#include "outbox/completer.hpp"
 #include "outbox/executor.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/heartbeat.hpp"
@@ -19,6 +20,7 @@
 #include "outbox/maintainer.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/provider_keys.hpp"
+#include "outbox/pulse.hpp"
 #include "outbox/random.hpp"
 #include "outbox/reconciler.hpp"
 #include "outbox/store.hpp"
@@ -41,6 +43,7 @@ struct EngineSettings {
     std::chrono::milliseconds cut_grace{2'000};     // for the answers of what was cut
     std::chrono::milliseconds flush_timeout{5'000}; // for the last outcomes, at least
     std::chrono::milliseconds heartbeat{3'000};
+    std::chrono::milliseconds patience{10'000};  // with a loop that fails: then not ready
     std::optional<std::uint64_t> seed;  // of the jitter; tests that replay set it
 };
 
@@ -82,6 +85,8 @@ class Engine {
         bool database = false;  // the last heartbeat was written not long ago
         bool loops = true;      // no loop ended on a fault
         bool stopping = false;
+        // Loops that have not got anywhere for a while, with the last error.
+        std::vector<std::pair<std::string, Pulse::Trouble>> troubles;
     };
     [[nodiscard]] Health health() const;
     // A loop ended on a fault: the process should end with an error.
@@ -101,26 +106,27 @@ class Engine {
     asio::awaitable<void> retire();
     asio::awaitable<void> stop_probes();
     void written(const Transition& transition);
+    void clock_read(const ClockSample& sample);
+    void timeline_changed(const TimelineChange& change);
     void progressed(const MaintenanceReport& report);
     void escaped(const std::string& name, const std::string& what);
 
     Store& store_;
     const Toolset& tools_;
-    void clock_read(const ClockSample& sample);
-    void timeline_changed(const TimelineChange& change);
+    Observer& observer_;
     Log& log_;
     EngineSettings settings_;
     Random random_;
     ProviderKeys keys_;
+    ClockWatch clock_;
+    std::chrono::milliseconds longest_{0};  // of the tools' time-outs
     Completer completer_;
-    Observer& observer_;
     Executor executor_;
     Leaser leaser_;
     Reconciler reconciler_;
     Maintainer maintainer_;
-    ClockWatch clock_;
-    std::chrono::milliseconds longest_{0};  // of the tools' time-outs
     Heartbeat heartbeat_;
+    Pulse publishing_;
     TaskGroup leasing_;     // ends first
     TaskGroup claiming_;
     TaskGroup recording_;   // ends when everything is recorded

@@ -41,8 +41,10 @@ asio::awaitable<bool> Heartbeat::beat() {
         if (!since_ || now - last_ > settings_.stale) since_ = now;
         last_ = now;
         written = true;
+        pulse_.succeeded();
     } catch (const std::exception& error) {
         since_.reset();
+        pulse_.failed(error.what());
         count_error(observer_, error);
         log_.warn(
             "the database did not take the heartbeat, trying again", {{"error", error.what()}}

@@ -9,6 +9,7 @@
 #include "outbox/clock.hpp"
 #include "outbox/log.hpp"
 #include "outbox/observer.hpp"
+#include "outbox/pulse.hpp"
 #include "outbox/store.hpp"
 
 namespace outbox {
@@ -40,6 +41,7 @@ class Heartbeat {
     [[nodiscard]] bool healthy() const;
     // … and so was every one for that long: a frozen process that wakes up is not healthy yet.
     [[nodiscard]] bool healthy_for(std::chrono::nanoseconds duration) const;
+    [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
   private:
     Store& store_;
@@ -50,6 +52,7 @@ class Heartbeat {
     Bell bell_;
     std::optional<BootClock::time_point> since_;  // healthy since
     BootClock::time_point last_{};
+    Pulse pulse_;
     bool stopping_ = false;
 };
 

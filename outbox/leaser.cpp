@@ -60,7 +60,9 @@ asio::awaitable<void> Leaser::run() {
             continue;
         }
         auto asked = request();
-        if (!asked.lanes.empty()) {
+        if (asked.lanes.empty()) {
+            pulse_.succeeded();  // nothing to ask for is no failure
+        } else {
             auto leasing = lease_once(std::move(asked));
             co_await std::move(leasing);
         }
@@ -141,9 +143,11 @@ asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
         auto leasing = store_.lease(request);
         leased = co_await std::move(leasing);
         backoff_.reset();
+        pulse_.succeeded();
     } catch (const std::exception& error) {
         // It may have been committed all the same: those rows go back before the next lease.
         lost_ = true;
+        pulse_.failed(error.what());
         count_error(observer_, error);
         log_.warn("could not lease, trying again", {{"error", error.what()}});
         co_return;
@@ -169,6 +173,7 @@ asio::awaitable<void> Leaser::release_lost() {
             );
         }
     } catch (const std::exception& error) {
+        pulse_.failed(error.what());
         count_error(observer_, error);
         log_.warn("could not give back lost leases, trying again", {{"error", error.what()}});
     }

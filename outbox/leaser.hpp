@@ -17,6 +17,7 @@
 #include "outbox/failpoint.hpp"
 #include "outbox/log.hpp"
 #include "outbox/observer.hpp"
+#include "outbox/pulse.hpp"
 #include "outbox/random.hpp"
 #include "outbox/slots.hpp"
 #include "outbox/store.hpp"
@@ -61,6 +62,7 @@ class Leaser {
     // How long no row was found: the listener falls asleep only after a while without work.
     [[nodiscard]] std::chrono::nanoseconds idle_for() const;
     [[nodiscard]] int in_flight() const { return slots_.used(); }
+    [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
   private:
     struct Lane {
@@ -102,6 +104,7 @@ class Leaser {
     bool lost_ = false;     // a lease ended without an answer: its rows must go back
     bool stopping_ = false;
     Backoff backoff_;
+    Pulse pulse_;
 };
 
 }  // namespace outbox

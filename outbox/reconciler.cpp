@@ -43,11 +43,13 @@ asio::awaitable<void> Reconciler::run() {
             auto claiming = claim();
             co_await std::move(claiming);
             backoff_.reset();
+            pulse_.succeeded();
             observer_.reconciled_pass();
             // After a full claim the end of a probe wakes: see run_probe.
             pause = random_.jittered(settings_.poll);
         } catch (const std::exception& error) {
             pause = backoff_.next();
+            pulse_.failed(error.what());
             count_error(observer_, error);
             log_.warn(
                 "could not claim what is due for a probe, trying again", {{"error", error.what()}}
@@ -114,12 +116,12 @@ asio::awaitable<void> Reconciler::run_probe(
     const auto fate = co_await std::move(writing);
     --running_[claim.intent.tool];
     if (fate == Fate::applied && on_written) on_written(next);
-    if (more_) alarm_.wake();
-}
     if (fate == Fate::applied && !claim.flagged &&
         next.attention == AttentionReason::duplicate_effect) {
         observer_.duplicate_effect(next.tool);
     }
+    if (more_) alarm_.wake();
+}
 
 asio::awaitable<Transition> Reconciler::settle(
     ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
@@ -129,12 +131,12 @@ asio::awaitable<Transition> Reconciler::settle(
     auto asking = ask(claim, entry, deadline);
     const auto verdict = co_await std::move(asking);
     observer_.probed(claim.intent.tool, verdict);
-    const auto elapsed =
-        std::chrono::duration_cast<DbTime::duration>(BootClock::now() - claimed_at);
     if (distrusted) {
         claim.distrust =
             std::chrono::ceil<std::chrono::milliseconds>(distrusted(claimed_at, entry.policy));
     }
+    const auto elapsed =
+        std::chrono::duration_cast<DbTime::duration>(BootClock::now() - claimed_at);
     auto next = decide_probe(
         claim, verdict, entry.policy, claim.probe_started_at + elapsed, random_.uniform()
     );

@@ -17,6 +17,7 @@
 #include "outbox/log.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/provider_keys.hpp"
+#include "outbox/pulse.hpp"
 #include "outbox/random.hpp"
 #include "outbox/store.hpp"
 #include "outbox/task_group.hpp"
@@ -50,10 +51,10 @@ class Reconciler {
         TaskGroup::OnEscape on_escape
     );
 
-    // Called with each verdict's transition once it is written.
     // From a probe's start on, for how long the database's clock is not trusted (ClockWatch).
     std::function<std::chrono::nanoseconds(BootClock::time_point started, const ToolPolicy&)>
         distrusted;
+    // Called with each verdict's transition once it is written.
     std::function<void(const Transition&)> on_written;
 
     asio::awaitable<void> run();
@@ -67,6 +68,7 @@ class Reconciler {
     void expect(std::chrono::nanoseconds from_now) { alarm_.expect(from_now); }
 
     [[nodiscard]] std::size_t in_flight() const { return probes_.size(); }
+    [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
   private:
     [[nodiscard]] std::vector<ReconcileLane> lanes() const;
@@ -95,6 +97,7 @@ class Reconciler {
     TaskGroup probes_;
     Alarm alarm_;
     Backoff backoff_;
+    Pulse pulse_;
     std::map<std::string, int, std::less<>> running_;  // per tool
     std::list<asio::cancellation_signal> calls_;
     bool more_ = false;  // the last claim was full
