@@ -11,8 +11,8 @@ add_executable(
   store_late_pg_test.cpp
   store_lease_pg_test.cpp
   store_maintain_pg_test.cpp
-  ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
   timeline_pg_test.cpp
+  ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
 target_link_libraries(store_pg_tests PRIVATE test_database outbox_pg Catch2::Catch2WithMain)
 
 add_test(NAME pg_store
