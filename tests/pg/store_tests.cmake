@@ -8,12 +8,13 @@ add_executable(
   plan_pg_test.cpp
   race_pg_test.cpp
   store_complete_pg_test.cpp
+  store_contract_pg_test.cpp
   store_late_pg_test.cpp
   store_lease_pg_test.cpp
   store_maintain_pg_test.cpp
   timeline_pg_test.cpp
   ${PROJECT_SOURCE_DIR}/tests/support/store_fixture.cpp)
-target_link_libraries(store_pg_tests PRIVATE test_database outbox_pg Catch2::Catch2WithMain)
+target_link_libraries(store_pg_tests PRIVATE test_database store_contract outbox_pg Catch2::Catch2WithMain)
 
 add_test(NAME pg_store
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/pg_cluster.sh $<TARGET_FILE:store_pg_tests>)

@@ -96,7 +96,7 @@ Outcome Provider::accept(const std::string& id, int account) {
 std::string Provider::happen(const std::string& id, int account) {
     auto& records = records_[id];
     const auto result = id + "/" + std::to_string(records.size() + 1);
-    const auto lag = draw_.lag > 0ms ? dice_.up_to(draw_.lag) : 0ms;
+    const auto lag = draw_.lag > 0ms && dice_.chance(0.7) ? dice_.up_to(draw_.lag) : draw_.lag;
     records.push_back({account, result, Time::instance().now() + lag, {}, true});
     if (on_effect) on_effect(id, effects(id));
     return result;

@@ -212,16 +212,37 @@ void World::plan_operations() {
                 if (machine->engine && dice_.chance(0.5)) machine->engine->wake();
             }
         });
-        // The planner comes again: it takes back, or asks for a failed one once more.
-        for (int again = dice_.below(3); again > 0; --again) {
-            const bool cancels = dice_.chance(0.2);
-            Time::instance().plan(draw_.chaos / 2 + dice_.up_to(draw_.chaos / 2), [=, this] {
-                if (cancels ? store_.cancel(id) : store_.retry(id)) {
-                    saw(cancels ? "cancelled" : "retried");
-                    note((cancels ? "cancel " : "retry ") + id);
-                }
-            });
-        }
+        plan_planner(id);
+        if (dice_.chance(0.3)) plan_person(id);
+    }
+}
+
+// The planner comes again: it takes back, or asks for a failed one once more.
+void World::plan_planner(const std::string& id) {
+    for (int again = dice_.below(3); again > 0; --again) {
+        const bool cancels = dice_.chance(0.2);
+        Time::instance().plan(draw_.chaos / 2 + dice_.up_to(draw_.chaos / 2), [=, this] {
+            if (cancels ? store_.cancel(id) : store_.retry(id)) {
+                saw(cancels ? "cancelled" : "retried");
+                note((cancels ? "cancel " : "retry ") + id);
+            }
+        });
+    }
+}
+
+// A person is impatient: outboxd probe ID, again and again.
+void World::plan_person(const std::string& id) {
+    auto at = draw_.chaos / 4;
+    const auto patience = dice_.between(200ms, 4s);
+    for (int asks = 1 + dice_.below(30); asks > 0; --asks) {
+        at += dice_.up_to(patience);
+        Time::instance().plan(at, [=, this] {
+            const auto found = epochs_.find(id);
+            if (found == epochs_.end() || store_.row(id).status != Status::unknown) return;
+            store_.ask(id);
+            saw("asked");
+            note("ask " + id);
+        });
     }
 }
 

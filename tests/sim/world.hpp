@@ -62,6 +62,8 @@ class World {
     void answered(Machine& machine, const outbox::ToolCall& call, const outbox::Outcome& outcome);
 
     void plan_operations();
+    void plan_planner(const std::string& id);
+    void plan_person(const std::string& id);
     void plan_chaos();
     void strike();
     void calm_down();
@@ -73,6 +75,7 @@ class World {
     [[nodiscard]] bool quiet() const;
     void check();
     void check_write(const test::MemoryStore::Row& row);
+    [[nodiscard]] bool misled(const test::MemoryStore::Row& row) const;
     void fault(const std::string& id, const std::string& what);
     void saw(const std::string& what) { ++report_.seen[what]; }
     void note(const std::string& line);

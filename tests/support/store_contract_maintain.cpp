@@ -1,0 +1,190 @@
+#include "tests/support/catch.hpp"
+#include "tests/support/store_contract.hpp"
+
+// claim_probes, maintain, heartbeat, retire, key_settings, sample.
+namespace tests {
+
+using namespace outbox;
+using namespace std::chrono_literals;
+
+namespace {
+
+void beat(StoreDriver& d, const std::string& worker) {
+    wait_for(d.store().heartbeat({WorkerId(worker), "test", "1", {"ticket"}}));
+}
+
+void expiry(StoreDriver& d) {
+    insert_and_lease(d, "write");
+    insert_and_lease(d, "read", "look");
+    d.pass(29s);
+    CHECK(maintain(d).lease_expired == 0);
+    insert_and_lease(d, "fresh");
+    d.pass(2s);
+    CHECK(maintain(d).lease_expired == 2);
+    CHECK(state(d, "write") == "unknown 2 1");
+    CHECK(d.see("write").ambiguous);
+    CHECK(d.see("write").error == "lease_expired");
+    CHECK(d.see("write").events == "lease_expired");
+    CHECK(state(d, "read") == "pending 3 1");  // expiry, then promotion, in one pass
+    CHECK_FALSE(d.see("read").ambiguous);
+    CHECK(state(d, "fresh") == "attempting 1 1");
+    const auto claim = claim_from(d).at(0);
+    // Waiting counts from the attempt's own deadline, not from the lease's end.
+    CHECK(claim.probe_started_at - claim.deadline_at >= 10s);
+}
+
+void stale(StoreDriver& d) {
+    beat(d, kMe);
+    beat(d, kOther);
+    d.insert({.id = "op-1"});
+    d.insert({.id = "op-2"});
+    lease_from(d, "ticket", 1, kMe);
+    lease_from(d, "ticket", 1, kOther);
+    d.pass(14s);
+    CHECK(maintain(d, true).lease_expired == 0);
+    beat(d, kOther);
+    d.pass(2s);
+    CHECK(maintain(d, false).lease_expired == 0);
+    CHECK(maintain(d, true).lease_expired == 1);
+    CHECK(state(d, "op-1") == "unknown 2 1");
+    CHECK(state(d, "op-2") == "attempting 1 1");
+    // Judged once; a heartbeat brings it back, a graceful stop takes it out.
+    CHECK(maintain(d, true).lease_expired == 0);
+    beat(d, kMe);
+    d.insert({.id = "op-3"});
+    lease_from(d, "ticket", 1, kMe);
+    wait_for(d.store().retire(WorkerId(kMe)));
+    beat(d, kOther);
+    d.pass(16s);
+    beat(d, kOther);
+    CHECK(maintain(d, true).lease_expired == 1);  // op-2, whose own lease ran out
+    CHECK(state(d, "op-3") == "attempting 1 1");
+    d.pass(15s);
+    CHECK(maintain(d, false).lease_expired == 1);
+}
+
+void promotion(StoreDriver& d) {
+    d.insert({.id = "soon", .run_in = 5s});
+    d.insert({.id = "late", .run_in = 1h});
+    d.insert({.id = "unserved", .tool = "nobody", .run_in = 5s});
+    CHECK(maintain(d).promoted == 0);
+    d.pass(6s);
+    CHECK(maintain(d).promoted == 1);
+    CHECK(state(d, "soon") == "pending 1 0");
+    CHECK(state(d, "late") == "scheduled 0 0");
+    CHECK(state(d, "unserved") == "scheduled 0 0");  // not in the catalogue
+}
+
+void expires_at(StoreDriver& d) {
+    d.pause("ticket", true);
+    d.insert({.id = "pending", .expires_in = 5s});
+    d.insert({.id = "scheduled", .tool = "nobody", .run_in = 1h, .expires_in = 5s});
+    d.insert({.id = "both", .tool = "mail", .run_in = 5s, .expires_in = 5s});
+    d.insert({.id = "attempted", .tool = "look", .expires_in = 5s});
+    REQUIRE(lease_from(d, "look").size() == 1);
+    d.insert({.id = "new", .expires_in = 1h});
+    d.pass(6s);
+    CHECK(maintain(d).expired == 3);
+    for (const std::string id : {"pending", "scheduled", "both"}) {
+        CHECK(state(d, id) == "failed 1 0");
+        CHECK(d.see(id).error == "expired");
+        CHECK(d.see(id).events == "failed");
+    }
+    CHECK(state(d, "attempted") == "attempting 1 1");
+    CHECK(state(d, "new") == "pending 0 0");
+}
+
+void claims(StoreDriver& d) {
+    const auto attempt = insert_and_lease(d, "op-1");
+    REQUIRE(write(d, doubt(attempt)) == Fate::applied);
+    CHECK(claim_from(d, 0).empty());
+    const auto first = claim_from(d).at(0);
+    CHECK(first.epoch.value == 3);
+    CHECK(first.attempt_epoch.value == 1);
+    CHECK(first.attempts == 1);
+    CHECK(first.request_hash == 7);
+    CHECK(first.deadline_at == attempt.deadline_at);
+    CHECK(first.first_attempt_at == attempt.first_attempt_at);
+    CHECK(first.probes == 0);
+    CHECK_FALSE(first.flagged);
+    // One prober at a time, until its claim has run out.
+    CHECK(claim_from(d, 10, kOther).empty());
+    d.pass(14s);
+    CHECK(claim_from(d, 10, kOther).empty());
+    d.pass(2s);
+    const auto second = claim_from(d, 10, kOther).at(0);
+    CHECK(second.epoch.value == 4);
+    CHECK(write(d, verdict(first, Status::succeeded)) == Fate::fenced);
+    CHECK(state(d, "op-1") == "unknown 4 1");
+    // What it saw is there for the next one.
+    auto seen = verdict(second, Status::unknown);
+    seen.due_in = 5s;
+    seen.probe = ProbeMemory{3, 1, second.probe_started_at};
+    REQUIRE(write(d, seen) == Fate::applied);
+    CHECK(claim_from(d).empty());
+    d.pass(6s);
+    const auto third = claim_from(d).at(0);
+    CHECK(third.probes == 3);
+    CHECK(third.absent_count == 1);
+    CHECK(third.last_absent_at.has_value());
+    CHECK(third.probe_started_at - third.unknown_since >= 22s);
+}
+
+void flagged(StoreDriver& d) {
+    REQUIRE(write(d, doubt(insert_and_lease(d, "op-1"))) == Fate::applied);
+    auto flag = verdict(claim_from(d).at(0), Status::unknown);
+    flag.due_in.reset();
+    flag.attention = AttentionReason::give_up;
+    REQUIRE(write(d, flag) == Fate::applied);
+    d.pass(24h);
+    CHECK(claim_from(d).empty());
+    CHECK(d.see("op-1").attention == "give_up");
+    d.ask("op-1");
+    const auto asked = claim_from(d).at(0);
+    CHECK(asked.asked);
+    CHECK(asked.flagged);
+    auto still = verdict(asked, Status::unknown);
+    still.due_in.reset();
+    REQUIRE(write(d, still) == Fate::applied);
+    CHECK(d.see("op-1").attention == "give_up");
+    CHECK(claim_from(d).empty());
+    d.ask("op-1");
+    REQUIRE(write(d, verdict(claim_from(d).at(0), Status::scheduled)) == Fate::applied);
+    CHECK(d.see("op-1").attention.empty());
+}
+
+void catalogue(StoreDriver& d) {
+    auto changed = contract_policy("ticket");
+    changed.request_hash = 8;
+    changed.key.prefix = "p-";
+    wait_for(d.store().publish_tools(WorkerId(kOther), {changed}));
+    CHECK(wait_for(d.store().key_settings("ticket", 7)).value().prefix.empty());
+    CHECK(wait_for(d.store().key_settings("ticket", 8)).value().prefix == "p-");
+    CHECK_FALSE(wait_for(d.store().key_settings("ticket", 9)).has_value());
+    for (const std::string id : {"1", "2", "3"}) d.insert({.id = id});
+    lease_from(d, "ticket", 1);
+    d.pass(10s);
+    auto samples = wait_for(d.store().sample());
+    REQUIRE(samples.size() == 2);
+    for (const auto& one : samples) {
+        CHECK(one.tool == "ticket");
+        CHECK(one.count == (one.status == Status::pending ? 2 : 1));
+        CHECK(one.oldest_seconds >= 10);
+    }
+}
+
+}  // namespace
+
+std::vector<StoreCase> maintenance_contract() {
+    return {
+        {"a lease that ran out: unknown for a write, again for a read", expiry},
+        {"a worker without a heartbeat is judged, once", stale},
+        {"what is due becomes pending, for every tool of the catalogue", promotion},
+        {"expires_at ends what was not attempted", expires_at},
+        {"a probe is claimed by one prober at a time", claims},
+        {"a flagged operation is probed only when a person asks", flagged},
+        {"key settings of every request, samples of what is open", catalogue},
+    };
+}
+
+}  // namespace tests
