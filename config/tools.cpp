@@ -29,9 +29,12 @@ void check_numbers(const Value& value, MapReader& in) {
     for (const auto& item : value.items) check_numbers(item, in);
     for (const auto& member : value.members) check_numbers(member.value, in);
     if (!value.is(Kind::number) || is_jsonb_number(value.text)) return;
-    in.error(value, "arguments", fmt::format("{} is no number that jsonb can hold", shown(value)),
-             "at most 131072 digits before the point and 16383 behind it; quote it to keep it as "
-             "text");
+    in.error(
+        value,
+        "arguments",
+        fmt::format("{} is no number that jsonb can hold", shown(value)),
+        "at most 131072 digits before the point and 16383 behind it; quote it to keep it as text"
+    );
 }
 
 void read_dedup(MapReader& in, Tool& tool) {

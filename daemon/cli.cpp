@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <ostream>
 
 #include "config/load.hpp"
@@ -12,6 +13,7 @@
 #include "daemon/embedded_postgres.hpp"
 #include "daemon/text.hpp"
 #include "daemon/version.hpp"
+#include "outbox/pg/client.hpp"
 #include "outbox/pg/pg_error.hpp"
 #include "outbox/store.hpp"
 #include "tools/toolset.hpp"
@@ -29,6 +31,10 @@ ExitCode code_of(const std::string& sqlstate) {
 }
 
 ExitCode report(const outbox::StoreError& error, Console console) {
+    if (dynamic_cast<const outbox::pg::SchemaMismatch*>(&error) != nullptr) {
+        console.err << "outboxd: " << error.what() << '\n';
+        return kSchemaMismatch;
+    }
     const auto* sql = dynamic_cast<const outbox::pg::SqlError*>(&error);
     if (sql == nullptr || error.kind() == outbox::StoreError::Kind::unavailable) {
         console.err << "outboxd: " << error.what() << '\n';
@@ -37,7 +43,12 @@ ExitCode report(const outbox::StoreError& error, Console console) {
     const ExitCode code = code_of(sql->sqlstate());
     console.err << fmt::format("outboxd: {} ({})\n", sql->message(), sql->sqlstate());
     if (!sql->detail().empty()) console.err << "  detail: " << sql->detail() << '\n';
-    const std::string hint = code == kSchemaMismatch ? "run: outboxd migrate" : sql->hint();
+    std::string hint = code == kSchemaMismatch ? "run: outboxd migrate" : sql->hint();
+    if (sql->sqlstate() == "42501") {
+        hint =
+            "as an owner of the schema: GRANT outbox_planner TO this role (to enqueue), or "
+            "outbox_reader (to look), or outbox_operator (to steer)";
+    }
     if (!hint.empty()) console.err << "  hint: " << hint << '\n';
     return code;
 }
@@ -62,6 +73,15 @@ int run_command(Context& context) {
         context.console.err << "outboxd: this should not happen: " << error.what() << '\n';
         return kNo;
     }
+}
+
+// `outboxd frobnicate --help`: CLI11 answers with the whole help, as if nothing were wrong.
+std::optional<std::string> unknown_command(const CLI::App& app) {
+    if (!app.get_subcommands().empty()) return std::nullopt;
+    for (const auto& word : app.remaining()) {
+        if (!word.starts_with("-")) return word;
+    }
+    return std::nullopt;
 }
 
 // What CLI11 says about a mistake, and where to look next.
@@ -160,6 +180,11 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_steering_commands(app, context);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    } catch (const CLI::CallForHelp& error) {
+        if (auto unknown = unknown_command(app)) {
+            return report(app, CLI::ExtrasError({*unknown}), console);
+        }
+        return report(app, error, console);
     } catch (const CLI::ParseError& error) {
         return report(app, error, console);
     }

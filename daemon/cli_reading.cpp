@@ -36,7 +36,13 @@ int get(Context& context, const std::string& id) {
     outbox::pg::Client client(database_of(context));
     const auto row = client.get(id);
     if (!row) return not_found(context, id);
-    print_row(context, row_of(*row));
+    auto shown = row_of(*row);
+    // For people: why it waits. The JSON stays what outbox.get answers.
+    const auto status = member_text(shown, "status");
+    if (!context.json && (status == "scheduled" || status == "unknown")) {
+        if (auto error = client.last_error(id)) shown.set("last_error", row_of(*error));
+    }
+    print_row(context, shown);
     return kDone;
 }
 

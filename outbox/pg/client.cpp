@@ -1,6 +1,7 @@
 #include "outbox/pg/client.hpp"
 
 #include "outbox/pg/array_text.hpp"
+#include "outbox/pg/migrator.hpp"
 #include "outbox/pg/pg_error.hpp"
 #include "outbox/pg/rows.hpp"
 #include "sql/queries.hpp"
@@ -25,7 +26,16 @@ std::optional<std::string> number(const std::optional<int>& value) {
 
 }  // namespace
 
-Client::Client(const std::string& dsn) : session_(dsn, kPatient, nullptr) {}
+Client::Client(const std::string& dsn) : session_(dsn, kPatient, nullptr) {
+    try {
+        const auto state = schema_state(session_.connection());
+        if (state.fit != SchemaFit::fits) throw SchemaMismatch(state.message);
+    } catch (const SqlError& error) {
+        // Planners and readers may not see which migrations are applied; the functions they may
+        // call say what is missing.
+        if (error.sqlstate() != "42501") throw;
+    }
+}
 
 std::string Client::enqueue(const EnqueueCall& call) {
     auto rows = session_.write(
@@ -52,6 +62,17 @@ std::optional<std::string> Client::get(const std::string& operation_id) {
         return std::nullopt;
     }
     return rows[0][0].c_str();
+}
+
+std::optional<std::string> Client::last_error(const std::string& operation_id) {
+    try {
+        auto rows = session_.read(sql::get_last_error, {without_nul(operation_id)});
+        if (rows.empty() || rows[0][0].is_null()) return std::nullopt;
+        return rows[0][0].c_str();
+    } catch (const SqlError& error) {
+        if (error.sqlstate() == "42501") return std::nullopt;
+        throw;
+    }
 }
 
 std::vector<std::string> Client::events(const std::string& operation_id) {

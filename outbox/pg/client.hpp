@@ -33,9 +33,16 @@ struct ListFilter {
     std::int64_t limit = 100;
 };
 
+// The schema does not fit this build: missing, too old, or changed by a newer one.
+class SchemaMismatch : public StoreError {
+ public:
+    explicit SchemaMismatch(const std::string& what) : StoreError(Kind::bug, what) {}
+};
+
 // One-shot, blocking calls for the command line; rows are JSON text with stable keys.
-// Throws StoreError: unavailable when the database cannot be reached, SqlError (pg_error.hpp) with
-// SQLSTATE, DETAIL and HINT for what the server refused, OB4xx among them.
+// The constructor throws SchemaMismatch; all throw StoreError: unavailable when the database cannot
+// be reached, SqlError (pg_error.hpp) with SQLSTATE, DETAIL and HINT for what the server refused,
+// OB4xx among them.
 class Client {
  public:
     explicit Client(const std::string& dsn);
@@ -43,6 +50,9 @@ class Client {
     [[nodiscard]] std::string enqueue(const EnqueueCall& call);
     // Empty: unknown id.
     [[nodiscard]] std::optional<std::string> get(const std::string& operation_id);
+    // How the last attempt of an open operation ended, as JSON text; empty when it has none, or
+    // when this role may not look into the view.
+    [[nodiscard]] std::optional<std::string> last_error(const std::string& operation_id);
     [[nodiscard]] std::vector<std::string> events(const std::string& operation_id);
     [[nodiscard]] std::vector<std::string> list(const ListFilter& filter);
 

@@ -125,6 +125,14 @@ bool apply_with_patience(Connection& connection, const sql::Migration& migration
 SchemaState schema_state(const std::string& dsn, std::span<const sql::Migration> known) {
     try {
         Connection connection(with_defaults(dsn));
+        return schema_state(connection, known);
+    } catch (const std::exception& error) {
+        rethrow_as_store_error(error, During::read);
+    }
+}
+
+SchemaState schema_state(Connection& connection, std::span<const sql::Migration> known) {
+    try {
         pqxx::nontransaction transaction(connection);
         return compare(applied_migrations(transaction), known);
     } catch (const std::exception& error) {

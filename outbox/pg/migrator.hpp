@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "outbox/pg/compat.hpp"
 #include "sql/queries.hpp"
 
 // Forward only. Blocking calls for the command line and the daemon's start; throw StoreError.
@@ -26,6 +27,11 @@ struct SchemaState {
 
 [[nodiscard]] SchemaState schema_state(
     const std::string& dsn, std::span<const sql::Migration> known = sql::migrations()
+);
+
+// The same over a connection that is open.
+[[nodiscard]] SchemaState schema_state(
+    Connection& connection, std::span<const sql::Migration> known = sql::migrations()
 );
 
 // Applies what is pending, each migration in one transaction whose first statement is its own row;

@@ -331,7 +331,8 @@ BEGIN
       FROM (SELECT t.tool AS name,
                    outbox.edit_distance(lower(t.tool), lower(check_tool.tool)) AS distance
               FROM outbox.tool t ORDER BY 2, 1 LIMIT 3) n
-     WHERE n.distance <= greatest(2, length(check_tool.tool) / 3);
+     WHERE n.distance <= CASE WHEN length(check_tool.tool) < 4 THEN 1
+                             ELSE greatest(2, length(check_tool.tool) / 3) END;
     SELECT string_agg(format('"%s"', t.tool), ', ' ORDER BY t.tool) INTO known
       FROM (SELECT c.tool FROM outbox.tool c ORDER BY 1 LIMIT 20) t;
     PERFORM outbox.refuse('OB404', format('there is no tool "%s"', check_tool.tool),

@@ -147,10 +147,31 @@ TEST_CASE("the command line's calls") {
         CHECK_FALSE(error.detail().empty());
         CHECK_FALSE(error.hint().empty());
     }
+    REQUIRE(client.get("op-1").has_value());
+    CHECK_FALSE(client.last_error("op-1").has_value());
+    auto owner = database.connect();
+    owner.run(
+        "UPDATE outbox.queue SET error = '{\"code\": \"http_503\", \"message\": \"busy\"}'"
+    );
+    CHECK_THAT(client.last_error("op-1").value(), ContainsSubstring("http_503"));
     try {
         outbox::pg::Client nobody("host=/nonexistent dbname=x");
         FAIL("no error");
     } catch (const StoreError& error) {
         CHECK(error.kind() == StoreError::Kind::unavailable);
     }
+}
+
+TEST_CASE("the command line's calls refuse a schema that does not fit") {
+    Database database;
+    auto owner = database.connect();
+    owner.run("INSERT INTO outbox.migration (number, name, checksum, breaking) "
+              "VALUES (9999, 'later', 'x', false)");
+    CHECK_NOTHROW(outbox::pg::Client(database.dsn()));  // newer, and harmless
+    owner.run("UPDATE outbox.migration SET breaking = true WHERE number = 9999");
+    CHECK_THROWS_AS(outbox::pg::Client(database.dsn()), outbox::pg::SchemaMismatch);
+    owner.run("DELETE FROM outbox.migration WHERE number >= 7");
+    CHECK_THROWS_AS(outbox::pg::Client(database.dsn()), outbox::pg::SchemaMismatch);
+    owner.run("DROP SCHEMA outbox CASCADE");
+    CHECK_THROWS_AS(outbox::pg::Client(database.dsn()), outbox::pg::SchemaMismatch);
 }

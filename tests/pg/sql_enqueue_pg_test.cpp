@@ -236,6 +236,12 @@ TEST_CASE("what is missing or wrong is named") {
     error = refusal(session, "SELECT outbox.enqueue('zzz', operation_id => 'op-2')");
     CHECK(error.sqlstate == "OB404");
     CHECK_FALSE(error.hint.empty());
+    // Of two letters both may differ: that is no hint. One may.
+    tests::publish_tool(session, "ab");
+    error = refusal(session, "SELECT outbox.enqueue('zz', operation_id => 'op-2')");
+    CHECK_THAT(error.hint, !ContainsSubstring("\"ab\""));
+    error = refusal(session, "SELECT outbox.enqueue('az', operation_id => 'op-2')");
+    CHECK_THAT(error.hint, ContainsSubstring("\"ab\""));
     // An explicit null is the default.
     CHECK(session.text("SELECT status FROM outbox.enqueue('create_ticket', NULL, 'op-3', NULL, NULL, NULL, "
                        "NULL, NULL, NULL, NULL, NULL, NULL)") == "pending");
