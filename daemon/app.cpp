@@ -1,5 +1,6 @@
 #include "daemon/app.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "daemon/exit_code.hpp"
 #include "daemon/pause.hpp"
 #include "daemon/sd_notify.hpp"
+#include "daemon/text.hpp"
 #include "daemon/version.hpp"
 #include "outbox/pg/client.hpp"
 #include "outbox/pg/migrator.hpp"
@@ -30,12 +32,29 @@ using std::chrono_literals::operator""s;
 
 constexpr auto kDatabasePatience = 10s;  // at the start; later the daemon waits for ever
 constexpr auto kSampleEvery = 5s;
+constexpr const char* kListenHint =
+    "choose another admin.listen in the configuration; outboxd dev takes one with -c FILE";
 constexpr auto kPostgresEvery = 500ms;
 
 std::vector<std::string> names_of(const config::Config& config) {
     std::vector<std::string> names;
     for (const auto& tool : config.tools) names.push_back(tool.name);
     return names;
+}
+
+// "the leaser has failed since 2026-01-31T12:00:00Z (14 s): …"
+std::string trouble_text(const std::pair<std::string, outbox::Pulse::Trouble>& trouble) {
+    const auto& [loop, details] = trouble;
+    const auto lasting = std::chrono::duration_cast<std::chrono::seconds>(details.lasting);
+    const auto since =
+        std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - lasting);
+    return fmt::format(
+        "the {} has failed since {:%Y-%m-%dT%H:%M:%SZ} ({} s): {}",
+        loop,
+        fmt::gmtime(since),
+        lasting.count(),
+        printable(details.error)
+    );
 }
 
 AdminOptions admin_options(const config::Admin& admin) {
@@ -190,7 +209,7 @@ asio::awaitable<void> App::run_generation(Generation& generation) {
 // The daemon's life on one screen.
 asio::awaitable<void> App::serve() {
     if (auto problem = admin_.listen()) {
-        log_.error("the admin server cannot listen", {{"error", *problem}});
+        log_.error("the admin server cannot listen", {{"error", *problem}, {"hint", kListenHint}});
         request_stop(kNo);
     } else {
         supporting_.spawn("admin", admin_.run());
@@ -288,6 +307,10 @@ bool App::try_reload() {
     config.database.key_namespace = options_.config.database.key_namespace;
     start_generation(config, std::move(tools));
     if (const auto level = parse_log_level(config.log.level)) log_.set_level(*level);
+    // What takes a restart stays what it is; the next reload is compared with that.
+    config.database = options_.config.database;
+    config.admin = options_.config.admin;
+    config.log.format = options_.config.log.format;
     options_.config = std::move(config);
     log_.info(
         "the configuration was reloaded", {{"tools", std::to_string(options_.config.tools.size())}}
@@ -306,6 +329,7 @@ void App::warn_of_restart(const config::Config& config) {
     warn(
         config.admin.host != old.admin.host || config.admin.port != old.admin.port, "admin.listen"
     );
+    warn(config.admin.hosts != old.admin.hosts, "admin.hosts");
     warn(config.log.format != old.log.format, "log.format");
 }
 
@@ -350,9 +374,10 @@ std::optional<std::string> App::readiness() const {
     if (stop_requests_ > 0) return "stopping";
     if (generations_.empty()) return "starting";
     const auto health = generations_.back()->engine().health();
-    if (!health.started) return "starting";
-    if (!health.database) return "the database cannot be reached";
     if (!health.loops) return "a loop ended on a fault";
+    if (!health.troubles.empty()) return trouble_text(health.troubles.front());
+    if (!health.started) return "starting";
+    if (!health.database) return "the database has not answered the heartbeat lately";
     return std::nullopt;
 }
 

@@ -1,5 +1,7 @@
 // The admin server, the metrics' names, and the exit codes of the command line.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { story } from './world.mjs';
 import { eventually, run } from './util.mjs';
 
@@ -65,11 +67,55 @@ story('livez and readyz, and a host name that is not ours', async (w) => {
   assert.ok(status >= 400 && status < 500, `Host: rebound.example answers ${status}`);
 });
 
+story('readyz says which loop gets nowhere, and why', async (w) => {
+  const daemon = await w.start();
+  // Heartbeats are written, but no lease and no claim can be: 10 s later that is the truth.
+  await w.db.query('ALTER TABLE outbox.queue RENAME TO gone');
+  const reconciled = async () => daemon.metric('outboxd_last_reconcile_timestamp_seconds');
+  await eventually('it is not ready', async () => (await daemon.ask('/readyz')).status === 503, 30_000);
+  const before = await reconciled();
+  const { text } = await daemon.ask('/readyz');
+  assert.match(text, /the (leaser|reconciler) has failed since \d{4}-\d\d-\d\dT[\d:]+Z \(\d+ s\): .*42P01/);
+  assert.equal((await daemon.ask('/livez')).status, 200);
+  assert.equal(await reconciled(), before, 'a pass that failed is none');
+  await w.db.query('ALTER TABLE outbox.gone RENAME TO queue');
+  await eventually('it is ready again', async () => (await daemon.ask('/readyz')).status === 200, 15_000);
+
+  await w.db.query('ALTER SCHEMA outbox RENAME TO elsewhere');
+  await eventually('the heartbeat fails', async () => /heartbeat has failed .*(42P01|3F000)/.test((await daemon.ask('/readyz')).text), 15_000);
+  await w.db.query('ALTER SCHEMA elsewhere RENAME TO outbox');
+  await eventually('it is ready again', async () => (await daemon.ask('/readyz')).status === 200, 15_000);
+});
+
+story('a reload that changes what belongs to the process says so', async (w) => {
+  const daemon = await w.start();
+  const { port } = daemon;
+  const file = `outboxd-${w.daemons.indexOf(daemon)}.yaml`;
+  const text = readFileSync(path.join(w.dir, file), 'utf8');
+  for (const round of [1, 2]) {  // and goes on saying so until the restart
+    w.write(file, text.replace(`127.0.0.1:${port}`, '127.0.0.1:1'));
+    process.kill(daemon.pid, 'SIGHUP');
+    await eventually('it is said', () => daemon.log.split('takes a restart to change').length === round + 1);
+  }
+  assert.match(daemon.log, /takes a restart to change.*admin\.listen/);
+  assert.equal((await daemon.ask('/livez')).status, 200, 'the old address stays');
+});
+
 story('exit codes: 1 no, 2 usage, 3 configuration, 4 database, 5 schema', async (w) => {
   const file = w.configure();
   assert.equal((await w.cli('run', '-c', file)).code, 5, 'a database without the schema');
+  for (const command of [['get', 'x'], ['list'], ['events', 'x'], ['tools'], ['cancel', 'x'], ['enqueue', 't', '--operation-id', 'x', '--arguments', '{}']]) {
+    const refused = await w.cli(...command);
+    assert.equal(refused.code, 5, `${command}: ${refused.text}`);
+    assert.match(refused.text, /no outbox in this database: run `outboxd migrate`/);
+  }
   await w.migrate();
   await w.migrate();  // again changes nothing
+  await w.db.query(`INSERT INTO outbox.migration (number, name, checksum, breaking) VALUES (9999, 'later', 'x', true)`);
+  const newer = await w.cli('list');
+  assert.equal(newer.code, 5, newer.text);
+  assert.match(newer.text, /later needs a newer outboxd/);
+  await w.db.query('DELETE FROM outbox.migration WHERE number = 9999');
   assert.equal((await w.cli('get', 'nobody')).code, 1);
   assert.equal((await w.cli('no-such-command')).code, 2);
   assert.equal((await w.cli('check-config', file)).code, 0);
