@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <stdexcept>
+#include <cstdlib>
 
 #include "config/units.hpp"
 #include "tools/filter.hpp"
@@ -24,11 +24,8 @@ constexpr double kEpochMilliseconds = 1e12;
 std::optional<double> seconds_of(const std::string& text) {
     auto parsed = outbox::parse_json(text);
     if (!parsed.value || parsed.value->as_number() == nullptr) return std::nullopt;
-    try {
-        return std::stod(text);
-    } catch (const std::out_of_range&) {
-        return std::nullopt;
-    }
+    // What no double holds is longer than any wait (an infinity), or none (zero).
+    return std::strtod(text.c_str(), nullptr);
 }
 
 milliseconds bounded(milliseconds wait) {
@@ -112,11 +109,13 @@ std::optional<milliseconds> RetryAfter::read(
         if (const auto* value = answer.body->at_pointer(source.name)) text = scalar_text(*value);
     }
     if (!text) return std::nullopt;
+    // In milliseconds: the year 9999 does not fit the nanoseconds of the system's clock.
+    auto from = std::chrono::floor<milliseconds>(now);
     if (const auto* date = answer.header("Date")) {
-        if (const auto theirs = parse_http_date(*date)) now = *theirs;
+        if (const auto theirs = parse_http_date(*date)) from = *theirs;
     }
     const auto until = [&](auto point) {
-        return bounded(std::chrono::ceil<milliseconds>(point - now));
+        return bounded(std::chrono::ceil<milliseconds>(point) - from);
     };
     if (const auto seconds = seconds_of(*text)) {
         if (!(*seconds >= 0)) return std::nullopt;
@@ -126,9 +125,10 @@ std::optional<milliseconds> RetryAfter::read(
             return bounded(std::chrono::ceil<milliseconds>(wait));
         }
         const double point = *seconds < kEpochMilliseconds ? *seconds : *seconds / 1000;
-        if (point > kEpochMilliseconds) return std::nullopt;
-        using Clock = std::chrono::system_clock;
-        return until(Clock::time_point{std::chrono::seconds{static_cast<std::int64_t>(point)}});
+        if (point > kEpochMilliseconds) return kLongest;
+        return until(std::chrono::sys_seconds{
+            std::chrono::seconds{static_cast<std::int64_t>(point)}
+        });
     }
     if (const auto date = parse_http_date(*text)) return until(*date);
     if (const auto time = parse_iso8601(*text)) return until(*time);

@@ -54,12 +54,25 @@ TEST_CASE("an epoch time is a point in time") {
 
 TEST_CASE("what cannot be understood is no wait") {
     for (const auto* value :
-         {"", "soon", "-5", "1e999", "Sun, 31 Feb 1994 08:49:37 GMT", "0x10", "NaN"}) {
+         {"", "soon", "-5", "-1e999", "Sun, 31 Feb 1994 08:49:37 GMT", "0x10", "NaN"}) {
         INFO(value);
         CHECK_FALSE(wait("header", "Retry-After", value).has_value());
     }
     CHECK_FALSE(wait("header", "X-Other", "5").has_value());
     CHECK_FALSE(wait("/none", "", "", "{}").has_value());
+}
+
+TEST_CASE("a wait beyond what fits is the longest one, never none") {
+    for (const auto* value :
+         {"99999999999",
+          "99999999999999",
+          "999999999999999999",
+          "99999999999999999999",
+          "1e999",
+          "Fri, 31 Dec 9999 23:59:59 GMT"}) {
+        INFO(value);
+        CHECK(wait("header", "Retry-After", value) == std::chrono::hours{24 * 30});
+    }
 }
 
 TEST_CASE("fixed waits and waits in the body") {
