@@ -54,18 +54,19 @@ story('two running daemons that are cut off and come back to another timeline', 
   const daemons = [await w.start(), await w.start()];
   const ids = Array.from({ length: 200 }, (_, i) => `op-${i}`);
   const client = await w.db.connect();
+  // Nobody may lease between the commit and the end of the sessions that were checked before.
+  await client.query(`SELECT outbox.pause_tool('create_ticket', 'failing over')`);
   await client.query('BEGIN');
-  await client.query(`SET LOCAL outbox.wakeup = 'off'`);
   for (const id of ids) {
     await client.query(`INSERT INTO outbox.operation (operation_id, tool, arguments) VALUES ($1, 'create_ticket', $2)`,
       [id, JSON.stringify({ title: `ticket ${id}` })]);
   }
   await client.query(`UPDATE outbox.setting SET value = '1:1:0000000A' WHERE name = 'timeline'`);
-  // The daemons' sessions end before the operations are there for anybody.
-  await client.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-    WHERE application_name = 'outboxd' AND datname = current_database() AND pid <> pg_backend_pid()`);
   for (const id of ids.slice(0, 50)) await doneBefore(w, id);
   await client.query('COMMIT');
+  await client.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE application_name = 'outboxd' AND datname = current_database() AND pid <> pg_backend_pid()`);
+  await client.query(`SELECT outbox.resume_tool('create_ticket')`);
   client.release();
   await w.allSettled(200, 60_000);
   const { n } = await w.one(`SELECT count(*)::int AS n FROM outbox.event WHERE kind = 'timeline'`);

@@ -277,5 +277,8 @@ TEST_CASE("statements are timed under the names of their files") {
     outbox::pg::PgStore store(database.dsn(), outbox::WorkerId(tests::kWorker), &statements);
     wait_for(store.heartbeat({outbox::WorkerId(tests::kWorker), "n", "1", {}}));
     wait_for(store.maintain(true));
-    CHECK(statements.names() == "heartbeat expire_operations expire_leases promote_due ");
+    CHECK(
+        statements.names() ==
+        "heartbeat check_timeline settle_timeline expire_operations expire_leases promote_due "
+    );
 }
