@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
+#include <vector>
 
 #include "tests/support/catch.hpp"
 
@@ -123,6 +125,12 @@ TEST_CASE("every mistake of usage exits 2 and says something on stderr") {
         CHECK(run.out.empty());
     }
     CHECK_THAT(outboxd_cli({"frobnicate"}).err, ContainsSubstring("no such command: frobnicate"));
+    for (const auto* help : {"--help", "-h"}) {
+        const Run asked = outboxd_cli({"frobnicate", help});
+        CHECK(asked.code == 2);
+        CHECK(asked.out.empty());
+        CHECK_THAT(asked.err, ContainsSubstring("no such command: frobnicate"));
+    }
 }
 
 TEST_CASE("an unreachable database exits 4") {
@@ -186,6 +194,55 @@ tools:
     // The unknown key; refund without reconcile; its template; its time-out; note without argv (at its parent); the code.
     CHECK(places == std::vector<std::string>{"2:11", "4:3", "5:80", "6:14", "9:5", "11:59"});
 
+}
+
+TEST_CASE("every mistake of every bad file has a place, whichever layer found it") {
+    namespace fs = std::filesystem;
+    const auto before = fs::current_path();
+    fs::current_path(BAD_FILES);
+    unsetenv("OUTBOX_TEST_NOT_SET");
+    unsetenv("CREDENTIALS_DIRECTORY");
+    static const std::regex kPlaced("[^:]+:[1-9][0-9]*:[1-9][0-9]*: (error|warning): .+");
+    int files = 0;
+    for (const auto& entry : fs::directory_iterator(".")) {
+        if (entry.path().extension() != ".yaml") continue;
+        ++files;
+        const Run run = outboxd_cli({"check-config", entry.path().filename().string()});
+        std::istringstream lines(run.err);
+        for (std::string line; std::getline(lines, line);) {
+            if (line.starts_with("  hint: ")) continue;
+            CAPTURE(line);
+            CHECK(std::regex_match(line, kPlaced));
+        }
+    }
+    CHECK(files >= 90);
+    fs::current_path(before);
+}
+
+TEST_CASE("what is not in this version is refused once, and nothing else is said about it") {
+    const ConfigFile file(R"(version: 1
+tools:
+  grant:
+    execute: { type: sql, statement: "SELECT 1" }
+    reconcile: { type: manual, reason: "nobody can tell" }
+  key:
+    execute: { type: http, method: POST, url: "https://h.example/x", headers: { K: "{{ operation.key }}" } }
+    key: { encoding: uuid, max_length: 20 }
+    reconcile: { type: manual, reason: "nobody can tell" }
+)");
+    const Run run = outboxd_cli({"check-config", file.path()});
+    CHECK(run.code == 3);
+    INFO(run.err);
+    std::vector<std::string> said;
+    std::istringstream lines(run.err);
+    for (std::string line; std::getline(lines, line);) {
+        const auto at = line.find(": error: ");
+        if (at != std::string::npos) said.push_back(line.substr(at + 9));
+    }
+    CHECK(said == std::vector<std::string>{
+        "tools.grant.execute.type: sql is not in this version",
+        "tools.key.key.max_length: a uuid needs 36 characters and cannot be cut, 20 are left"
+    });
 }
 
 TEST_CASE("check-config says ok, or everything that is wrong, to the right stream") {
