@@ -127,7 +127,8 @@ class Store {
 
     // Takes ready rows and journals the attempts, committed with a flush before it returns.
     // Paused tools yield nothing, and so do all while a timeline change is not settled: before that
-    // nothing is leased on a new connection. After an error the caller must call release_lost_leases.
+    // nothing is leased on a new connection. After an error the caller must call
+    // release_lost_leases.
     virtual asio::awaitable<std::vector<LeasedAttempt>> lease(LeaseRequest request) = 0;
 
     // Gives back rows that an unacknowledged lease took for this worker and that were never

@@ -86,7 +86,8 @@ TEST_CASE("the first lease records where the outbox is, and nothing moves") {
     CHECK(
         recorded(t) == t.sql.text(
                            "SELECT system_identifier || ':' || oid || ':00000001' "
-                           "FROM pg_control_system(), pg_database WHERE datname = current_database()"
+                           "FROM pg_control_system(), pg_database "
+                           "WHERE datname = current_database()"
                        )
     );
     Daemon second(t, tests::kOtherWorker);
