@@ -1,32 +1,22 @@
 #include "tools/child_process.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
+
+#include "tools/command_keeper.hpp"
 
 namespace tools {
 namespace {
-
-struct FileActions {
-    posix_spawn_file_actions_t value{};
-    FileActions() { posix_spawn_file_actions_init(&value); }
-    ~FileActions() { posix_spawn_file_actions_destroy(&value); }
-    FileActions(const FileActions&) = delete;
-    FileActions& operator=(const FileActions&) = delete;
-};
-
-struct Attributes {
-    posix_spawnattr_t value{};
-    Attributes() { posix_spawnattr_init(&value); }
-    ~Attributes() { posix_spawnattr_destroy(&value); }
-    Attributes(const Attributes&) = delete;
-    Attributes& operator=(const Attributes&) = delete;
-};
 
 // A file in memory instead of a pipe: the child can read it at its own pace or not at all, and
 // nobody here has to write, wait or get a SIGPIPE.
@@ -52,6 +42,15 @@ bool make_pipe(Descriptor& read_end, Descriptor& write_end) {
     return true;
 }
 
+// Packets, so that a report is read whole or not at all.
+bool make_socket(Descriptor& ours, Descriptor& theirs) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+    ours = Descriptor(ends[0]);
+    theirs = Descriptor(ends[1]);
+    return true;
+}
+
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
     std::vector<char*> out;
     out.reserve(texts.size() + 1);
@@ -60,19 +59,42 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
     return out;
 }
 
-// A group of its own, no blocked signals, and the default reaction to each: the daemon's own
-// settings (it ignores SIGPIPE) are not the command's business.
-void set_attributes(posix_spawnattr_t& attributes) {
-    sigset_t none;
+// Where execvp would look: the name itself when it has a slash, else the daemon's PATH.
+std::vector<std::string> programs(const std::string& name) {
+    if (name.empty() || name.find('/') != std::string::npos) return {name};
+    const char* variable = std::getenv("PATH");
+    const std::string path = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+    std::vector<std::string> out;
+    for (std::size_t begin = 0; begin <= path.size();) {
+        const auto end = std::min(path.find(':', begin), path.size());
+        const auto folder = path.substr(begin, end - begin);
+        out.push_back(folder.empty() ? name : folder + "/" + name);
+        begin = end + 1;
+    }
+    return out;
+}
+
+timespec to_timespec(outbox::BootClock::time_point at) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(at.time_since_epoch());
+    timespec out{};
+    out.tv_sec = static_cast<time_t>(seconds.count());
+    out.tv_nsec = static_cast<long>((at.time_since_epoch() - seconds).count());
+    return out;
+}
+
+// No signal reaches the child before it has let go of the daemon's handlers, which would write into
+// pipes that it shares with the daemon.
+pid_t fork_keeper(const KeeperPlan& plan) {
     sigset_t all;
-    sigemptyset(&none);
+    sigset_t before;
     sigfillset(&all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
-    );
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const pid_t pid = ::fork();
+    if (pid == 0) keep_command(plan);
+    const int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = error;
+    return pid;
 }
 
 }  // namespace
@@ -82,32 +104,38 @@ void Descriptor::reset() {
     fd_ = -1;
 }
 
-Spawned spawn(const ProcessSpec& spec) {
+Spawned spawn(const ProcessSpec& spec, outbox::Deadline deadline) {
     Spawned child;
     Descriptor output;
     Descriptor errors;
+    Descriptor control;
     const auto input = input_file(spec.input);
-    if (!input.valid() || !make_pipe(child.output, output) || !make_pipe(child.errors, errors)) {
+    if (!input.valid() || !make_pipe(child.output, output) || !make_pipe(child.errors, errors) ||
+        !make_socket(child.control, control)) {
         child.error = errno;
         return child;
     }
-    FileActions actions;
-    posix_spawn_file_actions_adddup2(&actions.value, input.get(), STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions.value, output.get(), STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions.value, errors.get(), STDERR_FILENO);
-    posix_spawn_file_actions_addclosefrom_np(&actions.value, STDERR_FILENO + 1);
-    if (!spec.directory.empty()) {
-        posix_spawn_file_actions_addchdir_np(&actions.value, spec.directory.c_str());
-    }
-    Attributes attributes;
-    set_attributes(attributes.value);
+    const auto paths = programs(spec.argv.front());
+    const auto candidates = pointers(paths);
     const auto argv = pointers(spec.argv);
     const auto environment = pointers(spec.environment);
-    child.error = ::posix_spawnp(
-        &child.pid, argv[0], &actions.value, &attributes.value, argv.data(), environment.data()
-    );
-    if (child.error != 0) return child;
-    child.handle = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
+    const KeeperPlan plan{
+        .input = input.get(),
+        .output = output.get(),
+        .errors = errors.get(),
+        .control = control.get(),
+        .directory = spec.directory.empty() ? nullptr : spec.directory.c_str(),
+        .programs = candidates.data(),
+        .argv = argv.data(),
+        .environment = environment.data(),
+        .deadline = to_timespec(deadline.at),
+    };
+    child.keeper = fork_keeper(plan);
+    if (child.keeper < 0) {
+        child.error = errno;
+        return child;
+    }
+    child.handle = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.keeper, 0)));
     return child;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "outbox/clock.hpp"
+
 namespace tools {
 
 // A file descriptor with an owner.
@@ -38,18 +40,22 @@ struct ProcessSpec {
     std::size_t output_limit = 1024 * 1024;
 };
 
-// A started process in a process group of its own, with nothing of ours open but its three streams.
+// A keeper that was started, with nothing of ours open but the command's three streams and its end
+// of the control socket. Whoever closes or loses the daemon's end ends the command and all that
+// descends from it.
 struct Spawned {
-    int error = 0;  // errno; 0: it runs
-    pid_t pid = -1;
-    Descriptor output;  // read end of its standard output
-    Descriptor errors;  // read end of its standard error
-    Descriptor handle;  // pidfd: readable once it ended; may be missing on old kernels
+    int error = 0;       // errno; 0: the keeper runs, and reports whether the command does
+    pid_t keeper = -1;   // ours to collect
+    Descriptor output;   // read end of the command's standard output
+    Descriptor errors;   // read end of its standard error
+    Descriptor control;  // KeeperReports; shut down: end it
+    Descriptor handle;   // pidfd of the keeper; may be missing on old kernels
 };
-// posix_spawn and not Boost.Process v2: that forks (a multi-threaded process with a big heap), runs
-// Asio's fork handlers in the child, has no initializer for process groups, and leaves Asio's
-// sockets open in the child, since Asio opens them without CLOEXEC. posix_spawn shares the memory
-// until exec, reports a failed exec itself, and closes everything from 3 on.
-[[nodiscard]] Spawned spawn(const ProcessSpec& spec);
+// A keeper per command (see command_keeper.hpp) and not posix_spawn of the command itself, which
+// cost a third of it: a command that outlives its daemon (kill -9) or its deadline (SIGSTOP) has
+// its effect after a probe said "absent". Not Boost.Process v2: it runs Asio's fork handlers in the
+// child, has no initializer for process groups, and leaves Asio's sockets open, which a keeper must
+// not.
+[[nodiscard]] Spawned spawn(const ProcessSpec& spec, outbox::Deadline deadline);
 
 }  // namespace tools

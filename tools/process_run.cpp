@@ -1,5 +1,6 @@
 #include "tools/process_run.hpp"
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@
 #include <memory>
 #include <optional>
 
+#include "tools/command_keeper.hpp"
+
 namespace tools {
 namespace {
 
@@ -29,6 +32,8 @@ constexpr auto kGrandchildWait = std::chrono::seconds{1};
 constexpr auto kLongestSleep = std::chrono::seconds{1};
 // Where the kernel has no pidfd, the end is polled for.
 constexpr auto kPollSleep = milliseconds{20};
+// Even at the deadline, what a command that has ended left in its pipes is read.
+constexpr auto kDrain = milliseconds{100};
 constexpr auto kReapWait = std::chrono::seconds{2};
 
 // One output stream of the child, read until it ends; what exceeds the limit is dropped.
@@ -44,52 +49,59 @@ struct Stream {
     bool closed = false;
 };
 
-// A running child. Its handlers share it, so it lives until the last of them ran; whoever lets it
-// go while it runs kills its group.
+// A running command and its keeper. Its handlers share it, so it lives until the last of them ran;
+// whoever lets it go closes the control socket, which ends both.
 struct Child {
     Child(const asio::any_io_executor& executor, Spawned spawned, std::size_t output_limit)
         : wake(executor),
-          pid(spawned.pid),
+          keeper(spawned.keeper),
+          control(executor, spawned.control.release()),
           output(executor, spawned.output.release(), output_limit),
           errors(executor, spawned.errors.release(), kErrorsLimit) {
         if (spawned.handle.valid()) handle.emplace(executor, spawned.handle.release());
     }
-    ~Child() {
-        if (reaped) return;
-        kill_group();
-        reap();
-    }
+    ~Child() { reap(); }
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    // Only while the process is not reaped: until then nobody else can get its id.
+    // Only once the keeper cannot do it: it died by a signal, or does not answer.
     void kill_group() const {
-        if (reaped) return;
-        ::kill(-pid, SIGKILL);
-        ::kill(pid, SIGKILL);
-    }
-    // Looks whether it ended, and leaves it a zombie, so that its group can still be named.
-    bool ended() {
-        if (status) return true;
-        siginfo_t info{};
-        if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-            return false;
-        }
-        if (info.si_pid == pid) status = info;
-        return status.has_value();
+        if (command > 0) ::kill(-command, SIGKILL);
+        if (!reaped) ::kill(keeper, SIGKILL);
     }
     void reap() {
-        if (!reaped && ::waitpid(pid, nullptr, WNOHANG) == pid) reaped = true;
+        int status = 0;
+        if (reaped || ::waitpid(keeper, &status, WNOHANG) != keeper) return;
+        reaped = true;
+        orderly = WIFEXITED(status);
+    }
+    void listen(const KeeperReport& said) {
+        switch (said.kind) {
+            case KeeperReport::Kind::command:
+                command = said.value;
+                break;
+            case KeeperReport::Kind::not_started:
+                not_started = said.value;
+                break;
+            case KeeperReport::Kind::ended:
+                ended = said;
+                break;
+        }
     }
 
     asio::steady_timer wake;  // cancelled whenever something happened
-    pid_t pid;
+    pid_t keeper;
+    asio::posix::stream_descriptor control;
     Stream output;
     Stream errors;
-    std::optional<asio::posix::stream_descriptor> handle;
-    std::optional<siginfo_t> status;
-    bool abandoned = false;  // nobody waits any more: reap it when it ends
-    bool reaped = false;
+    std::optional<asio::posix::stream_descriptor> handle;  // of the keeper
+    KeeperReport report;                                   // being read
+    pid_t command = -1;
+    std::optional<int> not_started;  // errno
+    std::optional<KeeperReport> ended;
+    bool gone = false;     // the keeper will say no more
+    bool reaped = false;   // the keeper is collected
+    bool orderly = false;  // it ended by itself: nothing of the command is left
 };
 
 using Shared = std::shared_ptr<Child>;
@@ -100,7 +112,7 @@ void keep(Stream& stream, std::size_t count) {
     if (count > room) stream.truncated = true;
 }
 
-void read_more(Shared child, Stream Child::* which) {
+void read_more(Shared child, Stream Child::*which) {
     auto& stream = (*child).*which;
     auto target = asio::buffer(stream.buffer);
     stream.descriptor.async_read_some(
@@ -118,12 +130,28 @@ void read_more(Shared child, Stream Child::* which) {
     );
 }
 
-void watch_end(Shared child) {
+void read_reports(Shared child) {
+    auto target = asio::buffer(&child->report, sizeof child->report);
+    child->control.async_read_some(
+        target,
+        [child](const boost::system::error_code& error, std::size_t count) {
+            if (error) {
+                child->gone = true;
+            } else {
+                if (count == sizeof child->report) child->listen(child->report);
+                read_reports(child);
+            }
+            child->wake.cancel();
+        }
+    );
+}
+
+void watch_keeper(Shared child) {
     if (!child->handle) return;
     child->handle->async_wait(
         asio::posix::stream_descriptor::wait_read,
         [child](const boost::system::error_code&) {
-            if (child->abandoned) child->reap();
+            child->reap();
             child->wake.cancel();
         }
     );
@@ -141,52 +169,70 @@ asio::awaitable<bool> is_cancelled() {
     co_return state.cancelled() != asio::cancellation_type::none;
 }
 
-// Until the process ended and its pipes are closed or waited for long enough, or until the
-// deadline or a cancellation.
-asio::awaitable<ProcessEnd::How> wait_for_end(Shared child, outbox::Deadline deadline) {
+// Until the command ended and its pipes are closed or waited for long enough, or until the deadline
+// or a cancellation: true for the latter.
+asio::awaitable<bool> wait_for_end(Shared child, outbox::Deadline deadline) {
     std::optional<Steady::time_point> patience;
-    for (;;) {
+    while (!child->gone && !child->not_started) {
         auto left = deadline.left();
-        if (child->ended()) {
+        if (child->ended) {
             const auto now = Steady::now();
-            if (!patience) patience = now + kGrandchildWait;
+            // At the deadline the keeper closes what is left; what it leaves in the pipes is read.
+            const auto longest = std::min<std::chrono::nanoseconds>(kGrandchildWait, left);
+            if (!patience) patience = now + std::max<std::chrono::nanoseconds>(longest, kDrain);
             const bool closed = child->output.closed && child->errors.closed;
-            if (closed || now >= *patience || left.count() <= 0) co_return ProcessEnd::How::exited;
-            left = std::min<std::chrono::nanoseconds>(left, *patience - now);
+            if (closed || now >= *patience) break;
+            left = *patience - now;
         }
-        if (left.count() <= 0) co_return ProcessEnd::How::timed_out;
+        if (left.count() <= 0) break;
         auto sleeping = sleep(child, left);
         co_await std::move(sleeping);
         auto asking = is_cancelled();
-        if (co_await std::move(asking)) co_return ProcessEnd::How::cut;
+        if (co_await std::move(asking)) co_return true;
     }
+    co_return false;
 }
 
-// Kills what is left of the group and collects the process itself.
-asio::awaitable<void> finish(Shared child, bool wait) {
-    child->kill_group();
+// Has the keeper end what is left, listens to its last words, and collects it.
+asio::awaitable<void> finish(Shared child) {
+    ::shutdown(child->control.native_handle(), SHUT_WR);
     const auto until = Steady::now() + kReapWait;
-    while (wait && !child->ended() && Steady::now() < until) {
+    child->reap();
+    while (!(child->gone && child->reaped) && Steady::now() < until) {
         auto sleeping = sleep(child, milliseconds{100});
         co_await std::move(sleeping);
+        child->reap();
     }
-    child->reap();
-    child->abandoned = true;
+    if (!child->orderly) child->kill_group();
     boost::system::error_code ignored;
+    child->control.close(ignored);
     child->output.descriptor.close(ignored);
     child->errors.descriptor.close(ignored);
     if (child->reaped && child->handle) child->handle->close(ignored);
 }
 
-ProcessEnd describe_end(Child& child, ProcessEnd::How how) {
+ProcessEnd describe_end(Child& child, bool cut, outbox::Deadline deadline) {
     ProcessEnd end;
-    end.how = how;
+    if (child.not_started) {
+        end.code = *child.not_started;
+        return end;
+    }
     end.output = std::move(child.output.text);
     end.truncated = child.output.truncated;
     end.errors = std::move(child.errors.text);
-    if (how != ProcessEnd::How::exited || !child.status) return end;
-    end.code = child.status->si_status;
-    if (child.status->si_code != CLD_EXITED) end.how = ProcessEnd::How::signalled;
+    if (child.ended) {
+        const bool exited = child.ended->value == CLD_EXITED;
+        end.how = exited ? ProcessEnd::How::exited : ProcessEnd::How::signalled;
+        end.code = child.ended->status;
+    } else if (cut) {
+        end.how = ProcessEnd::How::cut;
+    } else if (deadline.passed()) {
+        end.how = ProcessEnd::How::timed_out;
+    } else {
+        // The keeper was killed, and took the command with it.
+        end.how = ProcessEnd::How::signalled;
+        end.code = SIGKILL;
+    }
     return end;
 }
 
@@ -199,7 +245,7 @@ asio::awaitable<ProcessEnd> run_process(ProcessSpec spec, outbox::Deadline deadl
         co_return not_started;
     }
     const auto executor = co_await asio::this_coro::executor;
-    auto spawned = spawn(spec);
+    auto spawned = spawn(spec, deadline);
     if (spawned.error != 0) {
         not_started.code = spawned.error;
         co_return not_started;
@@ -207,16 +253,17 @@ asio::awaitable<ProcessEnd> run_process(ProcessSpec spec, outbox::Deadline deadl
     auto child = std::make_shared<Child>(executor, std::move(spawned), spec.output_limit);
     read_more(child, &Child::output);
     read_more(child, &Child::errors);
-    watch_end(child);
-    // A cancellation is an end like the others here: the group must be killed and the child reaped.
+    read_reports(child);
+    watch_keeper(child);
+    // A cancellation is an end like the others here: all must be ended and the keeper collected.
     const bool throws = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);
     auto waiting = wait_for_end(child, deadline);
-    const auto how = co_await std::move(waiting);
-    auto finishing = finish(child, how == ProcessEnd::How::timed_out);
+    const bool cut = co_await std::move(waiting);
+    auto finishing = finish(child);
     co_await std::move(finishing);
     co_await asio::this_coro::throw_if_cancelled(throws);
-    co_return describe_end(*child, how);
+    co_return describe_end(*child, cut, deadline);
 }
 
 }  // namespace tools

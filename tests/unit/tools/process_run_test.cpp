@@ -1,13 +1,19 @@
 #include "tools/process_run.hpp"
 
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "tests/unit/tools/tool_fixture.hpp"
+#include "tools/command_keeper.hpp"
 
 using namespace test;
 using How = tools::ProcessEnd::How;
@@ -50,6 +56,50 @@ bool gone(const std::string& pid) {
         ::usleep(10'000);
     }
     return false;
+}
+
+// A daemon of one command: a process that starts it and waits, to be killed or stopped.
+class Parent {
+ public:
+    Parent(const std::string& script, std::chrono::milliseconds deadline) {
+        char name[] = "/tmp/outbox-keeper-XXXXXX";
+        folder_ = ::mkdtemp(name);
+        auto spec = shell("cd " + folder_ + "; " + script);
+        pid_ = ::fork();
+        REQUIRE(pid_ >= 0);
+        if (pid_ == 0) {
+            (void)run(std::move(spec), deadline);
+            ::_exit(0);
+        }
+    }
+    ~Parent() {
+        signal(SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+        std::filesystem::remove_all(folder_);
+    }
+    Parent(const Parent&) = delete;
+    Parent& operator=(const Parent&) = delete;
+
+    void signal(int number) const { ::kill(pid_, number); }
+    [[nodiscard]] bool wrote(const std::string& name) const {
+        return std::filesystem::exists(folder_ + "/" + name);
+    }
+    // The words of a file, once it is there.
+    [[nodiscard]] std::vector<std::string> words(const std::string& name) const {
+        for (int i = 0; i < 300 && !wrote(name); ++i) ::usleep(10'000);
+        ::usleep(20'000);
+        std::ifstream file(folder_ + "/" + name);
+        return {std::istream_iterator<std::string>(file), {}};
+    }
+
+ private:
+    std::string folder_;
+    pid_t pid_ = -1;
+};
+
+std::ptrdiff_t open_descriptors() {
+    const std::filesystem::directory_iterator entries("/proc/self/fd");
+    return std::distance(begin(entries), end(entries));
 }
 
 }  // namespace
@@ -174,7 +224,9 @@ TEST_CASE("cancelling kills the group") {
     timer.async_wait([&](boost::system::error_code) {
         signal.emit(boost::asio::cancellation_type::terminal);
     });
-    run_until(io, [&] { return end.has_value(); }, 3s);
+    run_until(
+        io, [&] { return end.has_value(); }, 3s
+    );
     CHECK(end->how == How::cut);
     REQUIRE_FALSE(end->output.empty());
     io.run_for(500ms);
@@ -194,6 +246,86 @@ TEST_CASE("many at a time do not block each other") {
             }
         );
     }
-    run_until(io, [&] { return done == 20; }, 8s);
+    run_until(
+        io, [&] { return done == 20; }, 8s
+    );
     CHECK(std::chrono::steady_clock::now() - began < 5s);
+}
+
+TEST_CASE("kill -9 of the daemon ends the command and all it started, without an effect") {
+    const Parent parent("sleep 30 & echo $$ $! > pids; sleep 0.7; echo > effect", 20s);
+    const auto pids = parent.words("pids");
+    REQUIRE(pids.size() == 2);
+    parent.signal(SIGKILL);
+    const auto began = std::chrono::steady_clock::now();
+    for (const auto& pid : pids) CHECK(gone(pid));
+    CHECK(std::chrono::steady_clock::now() - began < 1s);
+    ::usleep(900'000);
+    CHECK_FALSE(parent.wrote("effect"));
+}
+
+TEST_CASE("a daemon that is stopped does not extend the deadline") {
+    const Parent parent("sleep 30 & echo $$ $! > pids; sleep 1.5; echo > effect", 1s);
+    const auto pids = parent.words("pids");
+    REQUIRE(pids.size() == 2);
+    parent.signal(SIGSTOP);
+    const auto began = std::chrono::steady_clock::now();
+    for (const auto& pid : pids) CHECK(gone(pid));
+    CHECK(std::chrono::steady_clock::now() - began < 1500ms);
+    ::usleep(900'000);
+    CHECK_FALSE(parent.wrote("effect"));
+    parent.signal(SIGCONT);
+}
+
+TEST_CASE("what left the group is ended as well") {
+    const auto done = run(shell("setsid sleep 30 >/dev/null 2>&1 & echo $!; exit 0"));
+    CHECK(done.end.code == 0);
+    CHECK(done.took < 900ms);
+    CHECK(gone(done.end.output.substr(0, done.end.output.size() - 1)));
+    const auto late = run(shell("timeout 30 sh -c 'echo $$; sleep 30'"), 300ms);
+    CHECK(late.end.how == How::timed_out);
+    CHECK(gone(late.end.output.substr(0, late.end.output.size() - 1)));
+}
+
+TEST_CASE("a keeper that is killed takes the command with it") {
+    const auto done = run(shell("sleep 30 & echo $!; kill -9 $PPID; sleep 30"));
+    CHECK(done.end.how == How::signalled);
+    CHECK(done.end.code == SIGKILL);
+    CHECK(done.took < 2s);
+    CHECK(gone(done.end.output.substr(0, done.end.output.size() - 1)));
+}
+
+TEST_CASE("a command that signals its own group or ignores its orphans is still reported") {
+    const auto done = run(shell("trap '' TERM; kill -TERM 0; (true &); (true &); exit 9"));
+    CHECK(done.end.how == How::exited);
+    CHECK(done.end.code == 9);
+}
+
+TEST_CASE("a daemon that was frozen before the fork starts nothing late") {
+    const auto child = tools::spawn(shell("echo started"), outbox::Deadline::after(-1ms));
+    REQUIRE(child.error == 0);
+    tools::KeeperReport report;
+    do {
+        REQUIRE(::read(child.control.get(), &report, sizeof report) == sizeof report);
+    } while (report.kind == tools::KeeperReport::Kind::command);
+    CHECK(report.kind == tools::KeeperReport::Kind::not_started);
+    CHECK(report.value == ETIME);
+    char byte = 0;
+    CHECK(::read(child.output.get(), &byte, 1) == 0);
+    ::shutdown(child.control.get(), SHUT_WR);
+    CHECK(::waitpid(child.keeper, nullptr, 0) == child.keeper);
+}
+
+TEST_CASE("many runs leave no descriptor and no zombie") {
+    const auto before = open_descriptors();
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 200; ++i) {
+        tools::ProcessSpec spec;
+        spec.argv = {i % 2 == 0 ? "/bin/true" : "/no/such/program"};
+        CHECK(run(spec).end.how == (i % 2 == 0 ? How::exited : How::not_started));
+    }
+    CHECK(std::chrono::steady_clock::now() - began < 20s);
+    CHECK(open_descriptors() == before);
+    CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
+    CHECK(errno == ECHILD);
 }
