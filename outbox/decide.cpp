@@ -55,12 +55,16 @@ class AttemptEnd {
     }
 
     Transition rejected(Rejected outcome) {
-        if (is_read()) return failed(std::move(outcome.error));
+        if (is_read()) {
+            if (!outcome.sent) next_.attempts_delta = -1;
+            return failed(std::move(outcome.error));
+        }
         if (attempt_.ambiguous && !outcome.proves_absence) {
             // Maybe the echo of our own success: it proves nothing, not even as late evidence.
             return echo(std::move(outcome.error));
         }
         next_.evidence = Evidence::no_effect;
+        if (!outcome.sent) next_.attempts_delta = -1;
         return failed(std::move(outcome.error));
     }
 

@@ -69,7 +69,7 @@ asio::awaitable<void> Executor::run(Dispatch dispatch) {
     dispatch.tool_slot.give_back();
     auto writing = completer_.write(next);
     const auto fate = co_await std::move(writing);
-    in_flight_.erase(seq);
+    in_flight_.erase(in_flight_.find(seq));
     if (fate == Fate::applied && on_written) on_written(next);
 }
 
@@ -103,6 +103,9 @@ asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
     Outcome outcome;
     try {
         co_await failpoints_.hit(FailpointId::after_lease_before_dispatch);
+        if (!leased.intent.unreadable.empty()) {
+            co_return refused({"invalid_arguments", leased.intent.unreadable});
+        }
         co_await failpoints_.hit(FailpointId::before_provider_key);
         auto deriving = keys_.key(leased.intent.id, dispatch.entry->policy, leased.request_hash);
         auto key = co_await std::move(deriving);

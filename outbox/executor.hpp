@@ -76,7 +76,9 @@ class Executor {
     Failpoints& failpoints_;
     Random& random_;
     TaskGroup attempts_;
-    std::unordered_set<Seq> in_flight_;
+    // Two attempts of one operation may be here at once: the old one still waits for its write's
+    // fate while this worker leased the next one. Each leaves by its own entry.
+    std::unordered_multiset<Seq> in_flight_;
     std::list<asio::cancellation_signal> calls_;  // of the tool calls under way
     bool draining_ = false;
     bool cut_ = false;

@@ -47,6 +47,9 @@ struct Intent {
     std::optional<std::string> traceparent;
     DbTime created_at;
     std::int16_t priority = 0;  // smaller first
+    // Why this row's JSON cannot be read (nested too deeply); empty: it could. Such a row fails
+    // alone: it must never stop the batch it came with.
+    std::string unreadable;
     // For compensations: the operation they undo, its arguments and its result.
     std::optional<OperationId> compensates;
     Json original_arguments;
@@ -83,9 +86,9 @@ struct ClaimedProbe {
     std::optional<DbTime> last_absent_at;  // when the last counted one began
     bool flagged = false;  // attention is set: no probe by itself, only when a person asks
     bool asked = false;    // a person asked for this probe (outboxd probe ID); attention stays
-};
-
-}  // namespace outbox
     bool absent_believed = false;  // an earlier attempt was: a second match is a second effect
     // The database's clock stepped: from this probe's start on, how long "absent" proves nothing.
     std::chrono::milliseconds distrust{0};
+};
+
+}  // namespace outbox

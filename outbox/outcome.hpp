@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "outbox/json.hpp"
@@ -44,7 +45,13 @@ struct Accepted {  // taken, not yet proven (202): probe until found
 struct Rejected {  // definitely no effect, and trying again would not help
     Error error;
     bool proves_absence = false;  // holds even after an earlier attempt that ended unknown
+    bool sent =
+        true;  // false: refused on our side before the first byte; the attempt is given back
 };
+// Refused before anything was sent (the arguments do not fill the request).
+[[nodiscard]] inline Rejected refused(Error error) {
+    return {std::move(error), false, false};
+}
 struct RetryLater {  // definitely no effect; try later
     Error error;
     std::optional<std::chrono::milliseconds> after;  // Retry-After; empty: the tool's back-off

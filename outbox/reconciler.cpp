@@ -158,6 +158,10 @@ asio::awaitable<Verdict> Reconciler::ask(
     const ClaimedProbe& claim, const ToolEntry& entry, Deadline deadline
 ) {
     Verdict verdict = Inconclusive{};
+    if (!claim.intent.unreadable.empty()) {
+        verdict = Inconclusive{.error = {"invalid_arguments", claim.intent.unreadable}};
+        co_return verdict;
+    }
     try {
         co_await failpoints_.hit(FailpointId::before_probe);
         auto deriving = keys_.key(claim.intent.id, entry.policy, claim.request_hash);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "outbox/tool.hpp"
+#include "tools/secret_mask.hpp"
 
 namespace tools {
 
@@ -31,21 +32,22 @@ class Probe {
 // Any action with any probe: an HTTP effect may be looked for by a command.
 class AdapterTool final : public outbox::Tool {
  public:
-    AdapterTool(std::unique_ptr<Action> action, std::unique_ptr<Probe> probe)
-        : action_(std::move(action)), probe_(std::move(probe)) {}
+    AdapterTool(
+        std::unique_ptr<Action> action,
+        std::unique_ptr<Probe> probe,
+        std::shared_ptr<const SecretMask> mask
+    )
+        : action_(std::move(action)), probe_(std::move(probe)), mask_(std::move(mask)) {}
 
     asio::awaitable<outbox::Outcome> execute(outbox::ToolCall call, outbox::Deadline deadline)
-        override {
-        return action_->perform(std::move(call), deadline);
-    }
+        override;
     asio::awaitable<outbox::Verdict> probe(outbox::ToolCall call, outbox::Deadline deadline)
-        override {
-        return probe_->ask(std::move(call), deadline);
-    }
+        override;
 
  private:
     std::unique_ptr<Action> action_;
     std::unique_ptr<Probe> probe_;
+    std::shared_ptr<const SecretMask> mask_;
 };
 
 }  // namespace tools

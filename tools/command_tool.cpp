@@ -133,7 +133,7 @@ outbox::Outcome judge(const CommandExecute& execute, ProcessEnd end, const Scope
     if (end.how == How::not_started) {
         auto error = not_started(execute.command.program(), end.code);
         // No later attempt will have shorter arguments.
-        if (end.code == E2BIG) return outbox::Rejected{std::move(error)};
+        if (end.code == E2BIG) return outbox::refused(std::move(error));
         return outbox::RetryLater{
             .error = std::move(error), .after = std::nullopt, .counts = false
         };
@@ -160,9 +160,9 @@ asio::awaitable<outbox::Outcome> CommandAction::perform(
     outbox::ToolCall call, outbox::Deadline deadline
 ) {
     const Scope scope{call};
-    if (auto error = execute_.outcomes.check(scope)) co_return outbox::Rejected{std::move(*error)};
+    if (auto error = execute_.outcomes.check(scope)) co_return outbox::refused(std::move(*error));
     auto spec = execute_.command.render(scope);
-    if (!spec.ok()) co_return outbox::Rejected{spec.error()};
+    if (!spec.ok()) co_return outbox::refused(spec.error());
     spec.value().output_limit = output_limit_;
     if (failpoints_.armed()) {
         auto hit = failpoints_.hit(outbox::FailpointId::before_first_byte);

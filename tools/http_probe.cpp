@@ -73,7 +73,9 @@ std::optional<Verdict> HttpProbe::read(
         }
         if (verdict) return verdict;
     }
-    const bool good = answer.status && *answer.status >= 200 && *answer.status < 300;
+    // Only 200 is a whole listing: 206 is a part of one, 202 comes before it, 203 is somebody
+    // else's.
+    const bool good = answer.status == 200;
     if (search != nullptr && good) return search->read(answer, request);
     auto error = describe(answer);
     if (good) error.message = "an answer that no verdict describes: " + error.message;

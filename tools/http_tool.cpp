@@ -73,9 +73,9 @@ Outcome judge(const HttpExecute& execute, HttpResult result, const Scope& scope)
 
 asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Deadline deadline) {
     const Scope scope{call};
-    if (auto error = execute_.outcomes.check(scope)) co_return outbox::Rejected{std::move(*error)};
+    if (auto error = execute_.outcomes.check(scope)) co_return outbox::refused(std::move(*error));
     auto request = execute_.request.render(scope);
-    if (!request.ok()) co_return outbox::Rejected{request.error()};
+    if (!request.ok()) co_return outbox::refused(request.error());
     auto sending = sender_->send(std::move(request.value()), deadline);
     auto result = co_await std::move(sending);
     co_return judge(execute_, std::move(result), scope);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "tools/encoding.hpp"
@@ -99,7 +101,9 @@ std::optional<Origin> checked_origin(
     }
     auto origin = origin_of(url);
     if (!origin) {
-        diagnostics.error(mark, "a URL must start with http:// or https:// and a host");
+        diagnostics.error(
+            mark, "a URL must start with http:// or https:// and a host; a port is 1 to 65535"
+        );
     }
     return origin;
 }
@@ -115,8 +119,14 @@ std::optional<Origin> origin_of(const std::string& url) {
     origin.tls = scheme == urls::scheme::https;
     origin.port = origin.tls ? 443 : 80;
     if (parsed->has_port() && !parsed->port().empty()) {
-        if (parsed->port_number() == 0) return std::nullopt;
-        origin.port = parsed->port_number();
+        // By hand: port_number() of a number beyond 16 bits is another port.
+        const std::string_view digits = parsed->port();
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), origin.port);
+        if (error != std::errc() || end != digits.data() + digits.size() || origin.port < 1 ||
+            origin.port > 65535) {
+            return std::nullopt;
+        }
     }
     std::string host(parsed->encoded_host());
     if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);

@@ -47,14 +47,16 @@ std::string string(const pqxx::field& field) {
     return std::string(text_of(field));
 }
 
-// NULL is JSON null.
-Json json(const pqxx::field& field) {
+// NULL is JSON null. What jsonb holds and we do not read (more levels than our limit) makes this
+// row unreadable, not the batch.
+Json json(const pqxx::field& field, std::string& unreadable) {
     if (field.is_null()) {
         return {};
     }
     auto parsed = parse_json(text_of(field));
     if (!parsed.value) {
-        bug(std::string("column ") + field.name() + " is no JSON: " + parsed.error);
+        unreadable = std::string(field.name()) + " cannot be read: " + parsed.error;
+        return {};
     }
     return std::move(*parsed.value);
 }
@@ -64,7 +66,7 @@ Intent read_intent(const pqxx::row& row) {
     intent.seq = Seq(number<std::int64_t>(row["seq"]));
     intent.id = OperationId(string(row["operation_id"]));
     intent.tool = string(row["tool"]);
-    intent.arguments = json(row["arguments"]);
+    intent.arguments = json(row["arguments"], intent.unreadable);
     intent.run_id = optional(row["run_id"], string);
     intent.max_attempts = optional(row["max_attempts"], number<int>);
     intent.expires_at = optional(row["expires_at"], time);
@@ -74,8 +76,8 @@ Intent read_intent(const pqxx::row& row) {
     auto compensates = row["compensates"];
     if (!compensates.is_null()) {
         intent.compensates = OperationId(string(compensates));
-        intent.original_arguments = json(row["original_arguments"]);
-        intent.original_result = json(row["original_result"]);
+        intent.original_arguments = json(row["original_arguments"], intent.unreadable);
+        intent.original_result = json(row["original_result"], intent.unreadable);
     }
     return intent;
 }
@@ -112,9 +114,9 @@ ClaimedProbe read_claim(const pqxx::row& row) {
     claim.last_absent_at = optional(row["last_absent_at"], time);
     claim.asked = flag(row["asked"]);
     claim.flagged = flag(row["flagged"]);
+    claim.absent_believed = flag(row["absent_believed"]);
     return claim;
 }
-    claim.absent_believed = flag(row["absent_believed"]);
 
 constexpr std::array kEncodings = {
     std::pair{KeySettings::Encoding::hex, std::string_view{"hex"}},

@@ -27,7 +27,12 @@ WITH open AS MATERIALIZED (
                             AND e.kind IN ('unknown', 'lease_expired', 'timeline', 'probe'))
                     THEN CASE WHEN $7 = 'failed' THEN 'fail' ELSE 'again' END
                 ELSE 'store' END AS action,
-           CASE WHEN q.status IN ('pending', 'scheduled') AND t.effect IS DISTINCT FROM 'read'
+           -- A row that an earlier late answer proved already, in doubt again: its flag stays, and
+           -- another result is another effect.
+           CASE WHEN q.attention = 'late_effect' AND q.result IS DISTINCT FROM $5::jsonb
+                THEN 'duplicate_effect'
+                WHEN q.attention = 'late_effect' THEN 'late_effect'
+                WHEN q.status IN ('pending', 'scheduled') AND t.effect IS DISTINCT FROM 'read'
                 THEN 'late_effect' END AS attention
       FROM (SELECT) one
       LEFT JOIN open q ON true
@@ -59,7 +64,8 @@ WITH open AS MATERIALIZED (
                                 started_at, request_hash, ambiguous, attention)
     SELECT g.seq, CASE g.action WHEN 'settle' THEN 'succeeded' ELSE 'failed' END, g.attempts,
            g.lease_epoch + 1, g.attempt_epoch,
-           CASE g.action WHEN 'settle' THEN $5::jsonb END,
+           CASE WHEN g.action = 'settle' AND g.attention = 'late_effect' THEN g.result
+                WHEN g.action = 'settle' THEN $5::jsonb END,
            CASE g.action WHEN 'fail' THEN $6::jsonb END,
            g.started_at, g.request_hash, g.ambiguous AND g.action = 'settle', g.flag
       FROM gone g
@@ -88,7 +94,8 @@ WITH open AS MATERIALIZED (
            || CASE WHEN $4 = 'effect' THEN jsonb_build_object('result', $5::jsonb) ELSE '{}' END
       FROM written w CROSS JOIN plan p
 )
-SELECT CASE WHEN p.action = 'duplicate' THEN 'duplicate'
+SELECT CASE WHEN p.action = 'duplicate'
+                 OR p.action = 'settle' AND p.attention = 'duplicate_effect' THEN 'duplicate'
             WHEN p.action IN ('overturn', 'mark') OR p.attention IS NOT NULL
                  AND p.action = 'settle' THEN 'flagged'
             WHEN p.action IN ('settle', 'again', 'fail') THEN 'settled'

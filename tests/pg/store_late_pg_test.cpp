@@ -156,6 +156,28 @@ TEST_CASE("late effect: a later attempt in flight can then only end succeeded") 
     CHECK(t.sql.text("SELECT count(*) FROM outbox.queue") == "0");
 }
 
+TEST_CASE("late effect: the attempt in flight ends unknown in its turn, and its late answer counts") {
+    StoreFixture t;
+    auto first = overslept(t, "op-1");
+    settle(t, claim(t), Status::scheduled);
+    wait_for(t.store.maintain(false));
+    auto second = t.lease();
+    REQUIRE(second.size() == 1);
+    REQUIRE(late(t, tests::succeeded(first, "T-1")) == LateFate::flagged);
+    t.outlive_lease("op-1");
+    wait_for(t.store.maintain(false));
+
+    SECTION("another result is a second effect, and is said") {
+        CHECK(late(t, tests::succeeded(second[0], "T-2")) == LateFate::duplicate);
+        CHECK(t.outcome("op-1", "attention || ' ' || (c.result #>> '{}')") == "duplicate_effect T-1");
+    }
+    SECTION("the same result is the provider's own replay") {
+        CHECK(late(t, tests::succeeded(second[0], "T-1")) == LateFate::flagged);
+        CHECK(t.outcome("op-1", "attention || ' ' || (c.result #>> '{}')") == "late_effect T-1");
+    }
+    CHECK(t.outcome("op-1", "c.outcome") == "succeeded");
+}
+
 TEST_CASE("late effect: already succeeded") {
     StoreFixture t;
     auto attempt = overslept(t, "op-1");

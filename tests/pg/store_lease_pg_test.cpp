@@ -163,6 +163,33 @@ TEST_CASE("paused tools, expired and scheduled operations are not leased") {
     CHECK(t.state("old") == "pending 0 0");
 }
 
+TEST_CASE("an odd row fails alone: the batch it comes with is leased and probed") {
+    StoreFixture t;
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, arguments) VALUES ('deep', 'ticket', "
+        "('{\"x\":' || repeat('[', 520) || repeat(']', 520) || '}')::jsonb)"
+    );
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, expires_at, run_at) VALUES "
+        "('far', 'ticket', '294276-12-31 23:59:59', '4713-01-01 BC')"
+    );
+    t.sql.run("INSERT INTO outbox.operation (operation_id, tool) VALUES ('plain', 'ticket')");
+    auto leased = t.lease();
+    CHECK(ids(leased) == "deep far plain");
+    CHECK_THAT(leased[0].intent.unreadable, ContainsSubstring("arguments cannot be read"));
+    CHECK(leased[1].intent.unreadable.empty());
+    for (const auto& attempt : leased) {
+        t.outlive_lease(attempt.intent.id.value);
+    }
+    wait_for(t.store.maintain(false));
+    auto claims = wait_for(t.store.claim_probes(
+        WorkerId(tests::kWorker), 10s, {{.tool = "ticket", .limit = 10, .timeout = 5s}}
+    ));
+    REQUIRE(claims.size() == 3);
+    CHECK_FALSE(claims[0].intent.unreadable.empty());
+    CHECK(claims[2].intent.unreadable.empty());
+}
+
 TEST_CASE("a compensation is leased with its original's arguments and result") {
     StoreFixture t;
     auto original = t.lease_one("op-1");

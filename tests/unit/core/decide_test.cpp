@@ -114,6 +114,15 @@ TEST_CASE("a rejection after an unknown attempt may be the echo of our own succe
     CHECK(proven.evidence == Transition::Evidence::no_effect);
 }
 
+TEST_CASE("refused before the first byte: failed, and the attempt is given back") {
+    const auto next = decide(attempt(), outbox::refused({"missing_argument", "no title"}));
+    CHECK(next.to == Status::failed);
+    CHECK(next.attempts_delta == -1);
+    CHECK(decide(attempt(), rejected()).attempts_delta == 0);
+    // In doubt it stays a counted attempt, so that it ends some day.
+    CHECK(decide(doubtful(), outbox::refused({"missing_argument", "no title"})).attempts_delta == 0);
+}
+
 TEST_CASE("attempting → scheduled: after the back-off") {
     const auto next = decide(attempt(3), later());
     CHECK(next.to == Status::scheduled);

@@ -55,7 +55,7 @@ TEST_CASE("one match is found, two are a conflict, none is absent") {
 
 TEST_CASE("a listing that failed or is not understood is inconclusive") {
     HttpToolFixture fixture(desk(""));
-    for (const int status : {301, 400, 401, 404, 429, 500}) {
+    for (const int status : {202, 203, 206, 226, 299, 301, 400, 401, 404, 429, 500}) {
         fixture.sender->answer(status, page(""));
         get<Inconclusive>(fixture.ask(kArguments));
     }

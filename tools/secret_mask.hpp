@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "outbox/outcome.hpp"
+
+namespace tools {
+
+// Providers like to repeat what they were sent ("invalid token abc…"). What an attempt or a probe
+// reports is stored, logged and read by models, so every known secret in it becomes ***.
+class SecretMask {
+ public:
+    // The secrets of all credentials, in the forms in which they are sent. Those of fewer than six
+    // bytes are left out: they would mask ordinary words.
+    explicit SecretMask(const std::map<std::string, config::Credential>& credentials);
+
+    void apply(outbox::Outcome& outcome) const;
+    void apply(outbox::Verdict& verdict) const;
+
+ private:
+    void apply(std::string& text) const;
+    void apply(outbox::Error& error) const;
+    void apply(outbox::Json& value) const;
+
+    std::vector<std::string> secrets_;  // the longest first: one may hold another
+};
+
+}  // namespace tools
