@@ -39,6 +39,8 @@ Draw::Draw(Dice& dice) {
     statement_fails = dice.chance(0.5) ? 0.02 : 0.15;
     slow_way = dice.chance(0.5) ? 0.01 : 0.05;
     steps = dice.chance(0.3);
+    leap = dice.chance(0.15);
+    if (leap) reconfigured = false;
 
     write.name = "ticket";
     write.request_hash = 7;
@@ -58,7 +60,10 @@ Draw::Draw(Dice& dice) {
         const auto apart = std::max(rules.interval, rules.settle / 2);
         lag += apart * (rules.confirmations - 1);
     }
-    if (hole) lag += 20s;
+    if (hole) {
+        lag += 20s;
+        connect_fails = busy = 0.3;  // what comes after the doubt often has no effect
+    }
 }
 
 }  // namespace sim

@@ -59,6 +59,8 @@ struct Draw {
     double slow_way;
     bool steps;              // its clock is set back, or on by less than a second
 
+    bool leap;               // its clock is set by seconds, either way, beside living daemons
+
     // The documented residual hole: a look-up that lies beyond settle. The provider then refuses
     // what it already has, so that a lie of ours would show.
     bool hole;

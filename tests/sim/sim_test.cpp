@@ -38,7 +38,7 @@ TEST_CASE("a hostile world: at most one effect, nothing lost, no lie") {
         return;
     }
     const auto first = number("OUTBOXD_SIM_FIRST", 1);
-    const auto count = number("OUTBOXD_SIM_SEEDS", 4'000);
+    const auto count = number("OUTBOXD_SIM_SEEDS", 8'000);
     std::map<std::string, int> seen;
     int broken = 0;
     const auto begun = std::chrono::steady_clock::now();

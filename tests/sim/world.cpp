@@ -114,8 +114,9 @@ void World::start(Machine& machine) {
     settings.seed = dice_.next();
     machine.io = std::make_unique<boost::asio::io_context>(1);
     machine.tools = make_tools(machine, account_);
+    machine.store = std::make_unique<Session>(store_);
     machine.engine = std::make_unique<Engine>(
-        machine.io->get_executor(), store_, *machine.tools, silence_, silence_, failpoints_,
+        machine.io->get_executor(), *machine.store, *machine.tools, silence_, silence_, failpoints_,
         std::move(settings)
     );
     boost::asio::co_spawn(*machine.io, machine.engine->run(), [&machine](std::exception_ptr error) {
@@ -203,7 +204,7 @@ void World::plan_operations() {
                                                                                          : "ticket";
         const auto run_in = dice_.chance(0.1) ? std::optional(dice_.up_to(10s)) : std::nullopt;
         const auto expires_in =
-            dice_.chance(0.1) ? std::optional(dice_.up_to(20s)) : std::nullopt;
+            dice_.chance(draw_.hole ? 0.5 : 0.1) ? std::optional(dice_.up_to(20s)) : std::nullopt;
         Time::instance().plan(dice_.up_to(draw_.chaos / 2), [=, this] {
             store_.insert(tool, id, {}, 0, run_in, expires_in);
             epochs_[id] = 0;
@@ -258,6 +259,11 @@ void World::plan_chaos() {
             for (auto& machine : machines_) crash(*machine);
         });
     }
+    if (draw_.leap) {
+        for (int steps = 1 + dice_.below(3); steps > 0; --steps) {
+            Time::instance().plan(3s + dice_.up_to(draw_.chaos - 3s), [this] { step_clock(); });
+        }
+    }
     Time::instance().plan(draw_.chaos, [this] { calm_down(); });
 }
 
@@ -265,7 +271,9 @@ void World::strike() {
     auto& machine = *machines_[static_cast<std::size_t>(
         dice_.below(static_cast<int>(machines_.size()))
     )];
-    switch (dice_.below(6)) {
+    // Who starts after a leap cannot know of it.
+    const int kind = dice_.below(6);
+    switch (draw_.leap && kind != 5 ? 2 : kind) {
         case 0:
         case 1: machine.crash_in = dice_.below(60); break;
         case 2:
@@ -288,6 +296,13 @@ void World::strike() {
         saw("clock steps");
         note("clock step " + std::to_string(on.count()) + " ms");
     }
+}
+
+void World::step_clock() {
+    const auto by = dice_.between(2s, 40s) * (dice_.chance(0.6) ? 1 : -1);
+    store_.advance(by);
+    saw("clock leaps");
+    note("clock leap " + std::to_string(by.count()) + " ms");
 }
 
 void World::calm_down() {

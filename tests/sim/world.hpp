@@ -14,6 +14,7 @@
 #include "outbox/engine.hpp"
 #include "tests/sim/draw.hpp"
 #include "tests/sim/provider.hpp"
+#include "tests/sim/session.hpp"
 #include "tests/sim/silence.hpp"
 #include "tests/sim/sim_time.hpp"
 #include "tests/support/memory_store.hpp"
@@ -45,6 +46,7 @@ class World {
         int incarnation = 0;
         std::unique_ptr<boost::asio::io_context> io;
         std::unique_ptr<outbox::Toolset> tools;
+        std::unique_ptr<Session> store;
         std::unique_ptr<outbox::Engine> engine;
         bool ended = false;  // a graceful stop came to its end
         bool frozen = false;
@@ -66,6 +68,7 @@ class World {
     void plan_person(const std::string& id);
     void plan_chaos();
     void strike();
+    void step_clock();
     void calm_down();
     void moved(const test::MemoryStore::Row& row, outbox::Status from);
     std::optional<test::MemoryStore::Fault> database_fault();
