@@ -12,9 +12,10 @@ std::optional<std::string> text_of(std::optional<std::chrono::milliseconds> time
 }
 
 class PgDriver : public tests::StoreDriver {
-  public:
+ public:
     PgDriver()
-        : sql_(database_.connect()), store_(database_.dsn(), outbox::WorkerId(tests::kMe), nullptr) {
+        : sql_(database_.connect()),
+          store_(database_.dsn(), outbox::WorkerId(tests::kMe), nullptr) {
         tests::publish_contract_tools(store_);
     }
     outbox::Store& store() override { return store_; }
@@ -22,7 +23,11 @@ class PgDriver : public tests::StoreDriver {
         sql_.query(
             "INSERT INTO outbox.operation (operation_id, tool, priority, run_at, expires_at) "
             "VALUES ($1, $2, $3::smallint, now() + $4::interval, now() + $5::interval)",
-            {op.id, op.tool, std::to_string(op.priority), text_of(op.run_in), text_of(op.expires_in)}
+            {op.id,
+             op.tool,
+             std::to_string(op.priority),
+             text_of(op.run_in),
+             text_of(op.expires_in)}
         );
     }
     bool cancel(const std::string& id) override {
@@ -63,18 +68,22 @@ class PgDriver : public tests::StoreDriver {
         sql_.query("UPDATE outbox.worker SET heartbeat_at = heartbeat_at - $1::interval", {by});
     }
     tests::Seen see(const std::string& id) override {
-        const auto row = sql_.query(
-            "SELECT coalesce(c.outcome, q.status), coalesce(c.lease_epoch, q.lease_epoch), "
-            "coalesce(c.attempts, q.attempts), coalesce(c.attention, q.attention, ''), "
-            "coalesce(c.result, q.result, 'null'), "
-            "coalesce(CASE WHEN c.seq IS NULL THEN q.error ELSE c.error END ->> 'code', ''), "
-            "(SELECT coalesce(string_agg(e.kind, ' ' ORDER BY e.id), '') FROM outbox.event e "
-            "  WHERE e.operation_id = o.operation_id), "
-            "coalesce(c.ambiguous, q.ambiguous) "
-            "FROM outbox.operation o LEFT JOIN outbox.queue q USING (seq) "
-            "LEFT JOIN outbox.outcome c USING (seq) WHERE o.operation_id = $1",
-            {id}
-        ).at(0);
+        const auto row =
+            sql_.query(
+                    "SELECT coalesce(c.outcome, q.status), coalesce(c.lease_epoch, q.lease_epoch), "
+                    "coalesce(c.attempts, q.attempts), coalesce(c.attention, q.attention, ''), "
+                    "coalesce(c.result, q.result, 'null'), "
+                    "coalesce(CASE WHEN c.seq IS NULL THEN q.error ELSE c.error END ->> 'code', "
+                    "''), "
+                    "(SELECT coalesce(string_agg(e.kind, ' ' ORDER BY e.id), '') FROM outbox.event "
+                    "e "
+                    "  WHERE e.operation_id = o.operation_id), "
+                    "coalesce(c.ambiguous, q.ambiguous) "
+                    "FROM outbox.operation o LEFT JOIN outbox.queue q USING (seq) "
+                    "LEFT JOIN outbox.outcome c USING (seq) WHERE o.operation_id = $1",
+                    {id}
+            )
+                .at(0);
         return {
             .status = row[0].value(),
             .epoch = std::stoi(row[1].value()),
@@ -88,7 +97,7 @@ class PgDriver : public tests::StoreDriver {
     }
     tests::Session& sql() { return sql_; }
 
-  private:
+ private:
     tests::Database database_;
     tests::Session sql_;
     outbox::pg::PgStore store_;

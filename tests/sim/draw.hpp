@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 
 // Small, fast, the same everywhere: a seed must replay exactly.
 class Dice {
-  public:
+ public:
     explicit Dice(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 0x1234567U) {}
     std::uint64_t next();
     // In [0, n).
@@ -24,7 +24,7 @@ class Dice {
         return least + up_to(most - least);
     }
 
-  private:
+ private:
     std::uint64_t state_;
 };
 
@@ -34,32 +34,32 @@ struct Draw {
 
     int machines;
     int operations;
-    milliseconds chaos;      // so long is the world hostile; then it is calm
+    milliseconds chaos;  // so long is the world hostile; then it is calm
     outbox::ToolPolicy write;
     milliseconds margin;
-    bool manual;             // there is a tool only a person can reconcile
-    bool read;               // there is a read tool
-    bool reconfigured;       // restarts in the middle bring a file that asks elsewhere
+    bool manual;        // there is a tool only a person can reconcile
+    bool read;          // there is a read tool
+    bool reconfigured;  // restarts in the middle bring a file that asks elsewhere
 
     // The network and the other side.
-    milliseconds way;        // a request is at the provider by then, or never
-    milliseconds lag;        // a look-up sees an effect by then
+    milliseconds way;  // a request is at the provider by then, or never
+    milliseconds lag;  // a look-up sees an effect by then
     double connect_fails;
     double request_lost;
     double answer_lost;
     double answer_late;
     double refused;
     double busy;
-    double broken;           // 500, with or without the effect
+    double broken;  // 500, with or without the effect
     double accepted;
     double probe_fails;
 
     // The database.
     double statement_fails;
     double slow_way;
-    bool steps;              // its clock is set back, or on by less than a second
+    bool steps;  // its clock is set back, or on by less than a second
 
-    bool leap;               // its clock is set by seconds, either way, beside living daemons
+    bool leap;  // its clock is set by seconds, either way, beside living daemons
 
     // The documented residual hole: a look-up that lies beyond settle. The provider then refuses
     // what it already has, so that a lie of ours would show.

@@ -18,25 +18,24 @@ Json result_of(const std::string& text) {
 
 }  // namespace
 
-void Provider::send(
-    const std::string& id, int account, const std::shared_ptr<Request>& request
-) {
+void Provider::send(const std::string& id, int account, const std::shared_ptr<Request>& request) {
     if (trouble(draw_.request_lost)) return;
     std::weak_ptr<Request> to = request;
     const auto way = calm_ ? 10ms : dice_.up_to(draw_.way);
     Time::instance().plan(way, [this, id, account, to] { reply(to, arrive(id, account)); });
 }
 
-void Provider::look_up(
-    const std::string& id, int account, const std::shared_ptr<LookUp>& look_up
-) {
+void Provider::look_up(const std::string& id, int account, const std::shared_ptr<LookUp>& look_up) {
     if (trouble(draw_.request_lost / 2)) return;
     std::weak_ptr<LookUp> to = look_up;
     const auto way = calm_ ? 10ms : dice_.up_to(300ms);
     Time::instance().plan(way, [this, id, account, to] {
-        reply(to, trouble(draw_.probe_fails)
-                      ? Verdict(Inconclusive{{"status_503", "The look-up failed."}})
-                      : answer(id, account));
+        reply(
+            to,
+            trouble(draw_.probe_fails)
+                ? Verdict(Inconclusive{{"status_503", "The look-up failed."}})
+                : answer(id, account)
+        );
     });
 }
 
@@ -59,7 +58,7 @@ bool Provider::has_result(const std::string& id, const std::string& result) cons
 template <class Answer>
 void Provider::reply(const std::weak_ptr<Connection<Answer>>& to, Answer answer) {
     if (trouble(draw_.answer_lost)) return;
-    const auto way = calm_                         ? 10ms
+    const auto way = calm_                             ? 10ms
                      : dice_.chance(draw_.answer_late) ? dice_.up_to(2 * draw_.write.timeout)
                                                        : dice_.up_to(200ms);
     Time::instance().plan(way, [to, answer = std::move(answer)]() mutable {

@@ -33,7 +33,7 @@ using LookUp = Connection<outbox::Verdict>;
 // The outside system, and the network to it. It knows no idempotency key, counts the effects of
 // every operation, and its look-up lags behind. Its truth is what the simulation is judged by.
 class Provider {
-  public:
+ public:
     Provider(const Draw& draw, Dice& dice) : draw_(draw), dice_(dice) {}
 
     // A first byte left: from here on it may happen, whatever becomes of the caller.
@@ -48,7 +48,7 @@ class Provider {
     // For the trace.
     std::function<void(const std::string& id, int effects)> on_effect;
 
-  private:
+ private:
     struct Record {  // of one effect, or of a job that was accepted
         int account = 0;
         std::string result;

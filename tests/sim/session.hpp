@@ -8,11 +8,10 @@ namespace sim {
 // One daemon's view of the store that all share: it tells the engine, as PgStore does, when a
 // statement ran on both clocks, so that a step of the database's clock is noticed.
 class Session : public outbox::Store {
-  public:
+ public:
     explicit Session(test::MemoryStore& store) : store_(store) {}
 
-    boost::asio::awaitable<std::vector<outbox::LeasedAttempt>> lease(
-        outbox::LeaseRequest request
+    boost::asio::awaitable<std::vector<outbox::LeasedAttempt>> lease(outbox::LeaseRequest request
     ) override {
         const auto before = outbox::BootClock::now();
         auto leasing = store_.lease(std::move(request));
@@ -42,8 +41,7 @@ class Session : public outbox::Store {
     ) override {
         return store_.release_lost_leases(std::move(worker), std::move(in_flight));
     }
-    boost::asio::awaitable<std::vector<outbox::Fate>> complete(
-        std::vector<outbox::Transition> batch
+    boost::asio::awaitable<std::vector<outbox::Fate>> complete(std::vector<outbox::Transition> batch
     ) override {
         return store_.complete(std::move(batch));
     }
@@ -70,7 +68,7 @@ class Session : public outbox::Store {
         return store_.sample();
     }
 
-  private:
+ private:
     void tell(outbox::DbTime database, outbox::BootClock::time_point before) const {
         if (on_clock) on_clock({database, before, outbox::BootClock::now()});
     }

@@ -7,12 +7,11 @@ namespace sim {
 
 // Neither logs nor counts; a loop that ends on a fault shows in Engine::failed().
 class Silence : public outbox::Observer, public outbox::Log {
-  public:
+ public:
     void leased(std::size_t) override {}
     void attempt_started(std::string_view, std::chrono::nanoseconds) override {}
-    void attempt_ended(
-        std::string_view, const outbox::Outcome&, std::chrono::nanoseconds
-    ) override {}
+    void attempt_ended(std::string_view, const outbox::Outcome&, std::chrono::nanoseconds)
+        override {}
     void became_unknown(std::string_view, outbox::Cause) override {}
     void probed(std::string_view, const outbox::Verdict&) override {}
     void completed(std::size_t) override {}
@@ -24,9 +23,8 @@ class Silence : public outbox::Observer, public outbox::Log {
     void statement_done(std::string_view, std::chrono::nanoseconds) override {}
     void database_error(outbox::StoreError::Kind) override {}
     void database_up(bool) override {}
-    void write(
-        outbox::LogLevel, std::string_view, std::initializer_list<outbox::LogField>
-    ) override {}
+    void write(outbox::LogLevel, std::string_view, std::initializer_list<outbox::LogField>)
+        override {}
 };
 
 }  // namespace sim

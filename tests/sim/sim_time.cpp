@@ -10,7 +10,7 @@ namespace {
 
 // A bell's wait ends when its time has come; a wait that is destroyed (a crash) is forgotten.
 class Limit {
-  public:
+ public:
     Limit(std::chrono::nanoseconds limit, boost::asio::steady_timer& timer) {
         timer.expires_at(std::chrono::steady_clock::time_point::max());
         if (limit >= outbox::Bell::kForever) return;
@@ -22,7 +22,7 @@ class Limit {
     Limit(const Limit&) = delete;
     Limit& operator=(const Limit&) = delete;
 
-  private:
+ private:
     std::optional<Time::Key> key_;
 };
 
@@ -60,7 +60,9 @@ bool Time::step() {
 // Instead of outbox/clock.cpp and outbox/bell.cpp.
 namespace outbox {
 
-BootClock::time_point BootClock::now() { return sim::Time::instance().now(); }
+BootClock::time_point BootClock::now() {
+    return sim::Time::instance().now();
+}
 
 void Bell::ring() {
     rung_ = true;

@@ -14,7 +14,7 @@ namespace sim {
 // The only time there is in a simulation: it stands still until step() goes to the next thing that
 // was planned. Bells (sim_time.cpp has their implementation here) and the world plan on it.
 class Time {
-  public:
+ public:
     using Point = outbox::BootClock::time_point;
     using Key = std::pair<Point, std::uint64_t>;  // things of the same moment keep their order
 
@@ -27,7 +27,7 @@ class Time {
     // Goes to the next planned thing and does it; false when nothing is planned.
     bool step();
 
-  private:
+ private:
     Point now_{};
     std::uint64_t order_ = 0;
     std::map<Key, std::function<void()>> planned_;

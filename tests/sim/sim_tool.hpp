@@ -11,7 +11,7 @@ namespace sim {
 // A tool as the adapters are: it connects, looks at its deadline right before the first byte, and
 // takes an answer that arrived whole whenever it reads it.
 class SimTool : public outbox::Tool {
-  public:
+ public:
     // `account`: where this configuration asks; another one sees other effects.
     SimTool(Provider& provider, const Draw& draw, Dice& dice, int account)
         : provider_(provider), draw_(draw), dice_(dice), account_(account) {}
@@ -22,11 +22,10 @@ class SimTool : public outbox::Tool {
     boost::asio::awaitable<outbox::Outcome> execute(
         outbox::ToolCall call, outbox::Deadline deadline
     ) override;
-    boost::asio::awaitable<outbox::Verdict> probe(
-        outbox::ToolCall call, outbox::Deadline deadline
-    ) override;
+    boost::asio::awaitable<outbox::Verdict> probe(outbox::ToolCall call, outbox::Deadline deadline)
+        override;
 
-  private:
+ private:
     boost::asio::awaitable<void> connect();
 
     Provider& provider_;

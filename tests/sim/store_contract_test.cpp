@@ -7,7 +7,7 @@
 namespace {
 
 class MemoryDriver : public tests::StoreDriver {
-  public:
+ public:
     MemoryDriver() { tests::publish_contract_tools(store_); }
     outbox::Store& store() override { return store_; }
     void insert(Insert op) override {
@@ -34,7 +34,7 @@ class MemoryDriver : public tests::StoreDriver {
         };
     }
 
-  private:
+ private:
     test::MemoryStore store_;
 };
 

@@ -19,8 +19,7 @@ constexpr auto kNeverQuiet = 1'200s;  // virtual, after the chaos
 
 }  // namespace
 
-World::World(std::uint64_t seed)
-    : seed_(seed), dice_(seed), draw_(dice_), provider_(draw_, dice_) {
+World::World(std::uint64_t seed) : seed_(seed), dice_(seed), draw_(dice_), provider_(draw_, dice_) {
     Time::instance().reset();
     store_.on_move = [this](const auto& row, Status from) { moved(row, from); };
     store_.on_call = [this](auto) { return database_fault(); };
@@ -116,7 +115,12 @@ void World::start(Machine& machine) {
     machine.tools = make_tools(machine, account_);
     machine.store = std::make_unique<Session>(store_);
     machine.engine = std::make_unique<Engine>(
-        machine.io->get_executor(), *machine.store, *machine.tools, silence_, silence_, failpoints_,
+        machine.io->get_executor(),
+        *machine.store,
+        *machine.tools,
+        silence_,
+        silence_,
+        failpoints_,
         std::move(settings)
     );
     boost::asio::co_spawn(*machine.io, machine.engine->run(), [&machine](std::exception_ptr error) {
@@ -179,8 +183,8 @@ void World::run_machines() {
     const auto count = machines_.size();
     for (bool ran = true; ran;) {
         ran = false;
-        const auto first = count > 1 ? static_cast<std::size_t>(dice_.below(static_cast<int>(count)))
-                                     : 0;
+        const auto first =
+            count > 1 ? static_cast<std::size_t>(dice_.below(static_cast<int>(count))) : 0;
         for (std::size_t i = 0; i < count; ++i) {
             ran = run_handler(*machines_[(first + i) % count]) || ran;
         }
@@ -200,8 +204,9 @@ void World::plan_operations() {
     for (int i = 0; i < draw_.operations; ++i) {
         const auto id = "op" + std::to_string(i);
         const auto kind = dice_.below(4);
-        const auto tool = draw_.manual && kind == 0 ? "manual" : draw_.read && kind == 1 ? "look"
-                                                                                         : "ticket";
+        const auto tool = draw_.manual && kind == 0 ? "manual"
+                          : draw_.read && kind == 1 ? "look"
+                                                    : "ticket";
         const auto run_in = dice_.chance(0.1) ? std::optional(dice_.up_to(10s)) : std::nullopt;
         const auto expires_in =
             dice_.chance(draw_.hole ? 0.5 : 0.1) ? std::optional(dice_.up_to(20s)) : std::nullopt;
@@ -268,21 +273,24 @@ void World::plan_chaos() {
 }
 
 void World::strike() {
-    auto& machine = *machines_[static_cast<std::size_t>(
-        dice_.below(static_cast<int>(machines_.size()))
-    )];
+    auto& machine =
+        *machines_[static_cast<std::size_t>(dice_.below(static_cast<int>(machines_.size())))];
     // Who starts after a leap cannot know of it.
     const int kind = dice_.below(6);
     switch (draw_.leap && kind != 5 ? 2 : kind) {
         case 0:
-        case 1: machine.crash_in = dice_.below(60); break;
+        case 1:
+            machine.crash_in = dice_.below(60);
+            break;
         case 2:
         case 3:
             machine.freeze_in = dice_.below(60);
-            machine.freeze_for = dice_.chance(0.5) ? dice_.up_to(30s)
-                                                   : dice_.up_to(2 * draw_.write.timeout);
+            machine.freeze_for =
+                dice_.chance(0.5) ? dice_.up_to(30s) : dice_.up_to(2 * draw_.write.timeout);
             break;
-        case 4: stop(machine); break;
+        case 4:
+            stop(machine);
+            break;
         case 5:
             store_.set_down(true);
             saw("outages");
@@ -323,11 +331,21 @@ std::optional<Fault> World::database_fault() {
     saw("database faults");
     Fault fault;
     switch (dice_.below(5)) {
-        case 0: fault.kind = StoreError::Kind::unavailable; break;
-        case 1: fault.kind = StoreError::Kind::conflict; break;
-        case 2: fault.kind = StoreError::Kind::in_doubt; break;
-        case 3: fault = {.kind = StoreError::Kind::in_doubt, .written = true, .delayed = false}; break;
-        case 4: fault = {.kind = StoreError::Kind::in_doubt, .written = false, .delayed = true}; break;
+        case 0:
+            fault.kind = StoreError::Kind::unavailable;
+            break;
+        case 1:
+            fault.kind = StoreError::Kind::conflict;
+            break;
+        case 2:
+            fault.kind = StoreError::Kind::in_doubt;
+            break;
+        case 3:
+            fault = {.kind = StoreError::Kind::in_doubt, .written = true, .delayed = false};
+            break;
+        case 4:
+            fault = {.kind = StoreError::Kind::in_doubt, .written = false, .delayed = true};
+            break;
     }
     return fault;
 }

@@ -31,7 +31,7 @@ struct Report {
 // One seed: daemons (the real Engine, each on an io context of its own) over one store, the other
 // side, planners, and what befalls them. Single-threaded; time is sim::Time.
 class World {
-  public:
+ public:
     explicit World(std::uint64_t seed);
     ~World();
     World(const World&) = delete;
@@ -40,7 +40,7 @@ class World {
     Report run();
     std::function<void(const std::string& line)> tell;  // a line per thing that happens
 
-  private:
+ private:
     struct Machine {
         int number = 0;
         int incarnation = 0;
@@ -50,7 +50,7 @@ class World {
         std::unique_ptr<outbox::Engine> engine;
         bool ended = false;  // a graceful stop came to its end
         bool frozen = false;
-        int crash_in = -1;   // handlers until then: between any two awaits of any coroutine
+        int crash_in = -1;  // handlers until then: between any two awaits of any coroutine
         int freeze_in = -1;
         milliseconds freeze_for{0};
     };

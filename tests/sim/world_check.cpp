@@ -37,7 +37,9 @@ constexpr std::array kAllowed = {
     std::pair{Status::succeeded, Status::succeeded},
 };
 
-std::string text_of(Status status) { return std::string(to_string(status)); }
+std::string text_of(Status status) {
+    return std::string(to_string(status));
+}
 
 }  // namespace
 
@@ -60,11 +62,15 @@ void World::trace(std::uint64_t value) {
 void World::moved(const Row& row, Status from) {
     const auto& id = row.intent.id.value;
     if (tell) {
-        note("move " + id + " " + text_of(from) + " → " + text_of(row.status) + " epoch " +
-             std::to_string(row.epoch));
+        note(
+            "move " + id + " " + text_of(from) + " → " + text_of(row.status) + " epoch " +
+            std::to_string(row.epoch)
+        );
     }
-    trace(std::hash<std::string>{}(id) + static_cast<std::uint64_t>(row.epoch) * 64 +
-          static_cast<std::uint64_t>(from) * 8 + static_cast<std::uint64_t>(row.status));
+    trace(
+        std::hash<std::string>{}(id) + static_cast<std::uint64_t>(row.epoch) * 64 +
+        static_cast<std::uint64_t>(from) * 8 + static_cast<std::uint64_t>(row.status)
+    );
     changed_ = true;
     saw(text_of(from) + " → " + text_of(row.status));
     auto& last = epochs_[id];

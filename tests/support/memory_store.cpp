@@ -161,7 +161,9 @@ void MemoryStore::tell(Row& row, Event event) {
     row.events.push_back(std::move(event));
 }
 
-void MemoryStore::tell(Row& row, EventKind kind) { tell(row, {kind, Json::Object{}}); }
+void MemoryStore::tell(Row& row, EventKind kind) {
+    tell(row, {kind, Json::Object{}});
+}
 
 asio::awaitable<std::vector<LeasedAttempt>> MemoryStore::lease(LeaseRequest request) {
     auto work = [this, request = std::move(request)] { return lease_now(request); };

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 // fencing, completion, evidence, claims, maintenance; faults on demand. Its clock is the machine's
 // plus what advance() added. Final operations stay in the same row, as status tells.
 class MemoryStore : public outbox::Store {
-  public:
+ public:
     struct Row {
         outbox::Intent intent;
         outbox::Status status = outbox::Status::pending;
@@ -48,11 +48,21 @@ class MemoryStore : public outbox::Store {
         [[nodiscard]] std::string event_kinds() const;
         [[nodiscard]] bool is_final() const;
     };
-    enum class Method { lease, find_lost, release, complete, late, claim, maintain, heartbeat, publish };
+    enum class Method {
+        lease,
+        find_lost,
+        release,
+        complete,
+        late,
+        claim,
+        maintain,
+        heartbeat,
+        publish
+    };
     struct Fault {
         outbox::StoreError::Kind kind = outbox::StoreError::Kind::unavailable;
-        bool written = false;   // the statement was committed all the same
-        bool delayed = false;   // … or will be, after the caller was told (run_delayed)
+        bool written = false;  // the statement was committed all the same
+        bool delayed = false;  // … or will be, after the caller was told (run_delayed)
     };
 
     // A pending operation (scheduled when run_in is given).
@@ -75,7 +85,7 @@ class MemoryStore : public outbox::Store {
     // The next call of that method fails so; several faults queue.
     void fail(Method method, Fault fault) { faults_[method].push_back(std::move(fault)); }
     void clear_faults() { faults_.clear(); }
-    void set_down(bool down) { down_ = down; }  // every call is unavailable
+    void set_down(bool down) { down_ = down; }      // every call is unavailable
     void lock(const std::string& id, bool locked);  // completing it is a conflict
     void pause(const std::string& tool) { paused_.insert(tool); }
     void resume(const std::string& tool) { paused_.erase(tool); }
@@ -95,12 +105,12 @@ class MemoryStore : public outbox::Store {
     std::map<Method, int> calls;
     std::set<std::string> retired;
 
-    asio::awaitable<std::vector<outbox::LeasedAttempt>> lease(outbox::LeaseRequest request) override;
+    asio::awaitable<std::vector<outbox::LeasedAttempt>> lease(outbox::LeaseRequest request
+    ) override;
     asio::awaitable<int> release_lost_leases(
         outbox::WorkerId worker, std::vector<outbox::Seq> in_flight
     ) override;
-    asio::awaitable<std::vector<outbox::Fate>> complete(
-        std::vector<outbox::Transition> batch
+    asio::awaitable<std::vector<outbox::Fate>> complete(std::vector<outbox::Transition> batch
     ) override;
     asio::awaitable<outbox::LateFate> record_late(outbox::Transition late) override;
     asio::awaitable<std::vector<outbox::ClaimedProbe>> claim_probes(
@@ -119,7 +129,7 @@ class MemoryStore : public outbox::Store {
     ) override;
     asio::awaitable<std::vector<outbox::ToolSample>> sample() override;
 
-  private:
+ private:
     struct Worker {
         outbox::DbTime heartbeat_at;
         bool stopped = false;

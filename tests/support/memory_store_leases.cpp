@@ -68,9 +68,8 @@ std::vector<LeasedAttempt> MemoryStore::lease_now(const LeaseRequest& request) {
     return leased;
 }
 
-MemoryStore::Lost MemoryStore::find_lost(
-    const WorkerId& worker, const std::vector<Seq>& in_flight
-) const {
+MemoryStore::Lost MemoryStore::find_lost(const WorkerId& worker, const std::vector<Seq>& in_flight)
+    const {
     Lost lost;
     for (const auto& [seq, row] : rows_) {
         if (row.status != Status::attempting || row.leased_by != worker) continue;

@@ -16,7 +16,9 @@ bool final_status(Status status) {
     return status == Status::succeeded || status == Status::failed || status == Status::cancelled;
 }
 
-bool same(const Json& a, const Json& b) { return to_text(a) == to_text(b); }
+bool same(const Json& a, const Json& b) {
+    return to_text(a) == to_text(b);
+}
 
 }  // namespace
 

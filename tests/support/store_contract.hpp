@@ -25,7 +25,7 @@ struct Seen {
 
 // What a case needs beside the store: operations, time, and a look behind.
 class StoreDriver {
-  public:
+ public:
     virtual ~StoreDriver() = default;
     virtual outbox::Store& store() = 0;
     struct Insert {
@@ -66,8 +66,11 @@ outbox::ToolPolicy contract_policy(
 );
 void publish_contract_tools(outbox::Store& store);
 std::vector<outbox::LeasedAttempt> lease_from(
-    StoreDriver& d, const std::string& tool = "ticket", int limit = 10,
-    const std::string& worker = kMe, outbox::LeaseMark after = {}
+    StoreDriver& d,
+    const std::string& tool = "ticket",
+    int limit = 10,
+    const std::string& worker = kMe,
+    outbox::LeaseMark after = {}
 );
 outbox::LeasedAttempt insert_and_lease(
     StoreDriver& d, const std::string& id, const std::string& tool = "ticket"

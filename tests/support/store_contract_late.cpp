@@ -44,7 +44,9 @@ void believe_absent(StoreDriver& d, Status status) {
 }
 
 void overturns_scheduled(StoreDriver& d) {
-    overturns(d, [&] { believe_absent(d, Status::scheduled); }, "scheduled 4 1");
+    overturns(
+        d, [&] { believe_absent(d, Status::scheduled); }, "scheduled 4 1"
+    );
 }
 
 void overturns_pending(StoreDriver& d) {
@@ -56,7 +58,9 @@ void overturns_pending(StoreDriver& d) {
 }
 
 void overturns_failed(StoreDriver& d) {
-    overturns(d, [&] { believe_absent(d, Status::failed); }, "failed 4 1");
+    overturns(
+        d, [&] { believe_absent(d, Status::failed); }, "failed 4 1"
+    );
 }
 
 void overturns_cancelled(StoreDriver& d) {
@@ -156,12 +160,10 @@ std::vector<StoreCase> late_contract() {
         {"late effect: cancelled is overturned", overturns_cancelled},
         {"late effect: the attempt in flight has an effect, too", second_effect},
         {"late effect: the attempt in flight says the same", same_effect},
-        {"late effect: the attempt in flight is refused",
-         [](auto& d) { other_ends(d, failure); }},
+        {"late effect: the attempt in flight is refused", [](auto& d) { other_ends(d, failure); }},
         {"late effect: the attempt in flight wants to be tried again",
          [](auto& d) { other_ends(d, [](const auto& a) { return again(a, 0ms); }); }},
-        {"late effect: the attempt in flight ends in doubt",
-         [](auto& d) { other_ends(d, doubt); }},
+        {"late effect: the attempt in flight ends in doubt", [](auto& d) { other_ends(d, doubt); }},
         {"late no effect: settles the only unresolved attempt", no_effect},
         {"late no effect: settles nothing among several", no_effect_among_others},
         {"late effect of a read is no alarm", of_a_read},

@@ -22,7 +22,12 @@ void every_end(StoreDriver& d) {
     flagged.due_in.reset();
     flagged.attention = AttentionReason::manual;
     std::vector<Transition> batch{
-        doubt(a[0]), success(a[1], "T-1"), again(a[2], 60s), released, given_back, failure(a[5]),
+        doubt(a[0]),
+        success(a[1], "T-1"),
+        again(a[2], 60s),
+        released,
+        given_back,
+        failure(a[5]),
         flagged,
     };
     batch[4].epoch = Epoch(99);
