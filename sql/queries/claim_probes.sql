@@ -36,7 +36,9 @@ SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, 
                             WHERE e.operation_id = o.operation_id
                               AND e.kind = 'probe' AND e.detail ? 'believed'
                             LIMIT 1) IS TRUE AS absent_believed,
-       (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint AS expires_at,
+       CASE WHEN o.expires_at IS NOT NULL  -- least() passes over nulls
+            THEN (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint
+       END AS expires_at,
        (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
        (extract(epoch FROM now()) * 1000000)::bigint AS probe_started_at,
        (extract(epoch FROM t.deadline_at) * 1000000)::bigint AS deadline_at,

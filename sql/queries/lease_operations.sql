@@ -49,13 +49,16 @@ WITH lane AS MATERIALIZED (
 )
 SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, o.max_attempts,
        o.traceparent, t.priority, t.lease_epoch, t.attempts, t.ambiguous, t.request_hash,
-       (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint AS expires_at,
+       CASE WHEN o.expires_at IS NOT NULL  -- least() passes over nulls
+            THEN (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint
+       END AS expires_at,
        (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
        (extract(epoch FROM t.attempted_at) * 1000000)::bigint AS leased_at,
        (extract(epoch FROM t.deadline_at) * 1000000)::bigint AS deadline_at,
        (extract(epoch FROM t.started_at) * 1000000)::bigint AS first_attempt_at,
        CASE WHEN t.started_at = t.attempted_at
-            THEN (extract(epoch FROM greatest(o.created_at, least(o.run_at, '9999-12-31Z'))) * 1000000)::bigint
+            THEN (extract(epoch FROM greatest(o.created_at, CASE WHEN o.run_at IS NOT NULL
+                      THEN least(o.run_at, '9999-12-31Z') END)) * 1000000)::bigint
        END AS eligible_since,
        o.compensates,
        CASE WHEN o.compensates IS NOT NULL

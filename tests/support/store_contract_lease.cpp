@@ -24,6 +24,7 @@ void journals(StoreDriver& d) {
     CHECK(a.deadline_at - a.leased_at == 20s);
     CHECK(a.first_attempt_at == a.leased_at);
     CHECK(a.eligible_since == a.intent.created_at);
+    CHECK_FALSE(a.intent.expires_at.has_value());
     CHECK(state(d, "op-1") == "attempting 1 1");
     CHECK(d.see("op-1").events.empty());
     CHECK(lease_from(d).empty());
