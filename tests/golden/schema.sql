@@ -165,7 +165,7 @@ DECLARE
 BEGIN
     IF depth > 512 THEN
         PERFORM outbox.refuse('OB400', 'the arguments are nested too deeply',
-            'They have more than 512 levels.', 'Flatten them, or choose an explicit operation_id.');
+            'They have more than 512 levels.', 'Flatten them: tools do not take more either.');
     END IF;
     CASE jsonb_typeof(value)
     WHEN 'string' THEN
