@@ -76,6 +76,12 @@ void migrate(Session& session) {
     for (const auto& migration : outbox::sql::migrations()) {
         session.run("BEGIN");
         session.run(migration.text);
+        // As the migrator records it: whoever connects checks the schema by these rows.
+        session.run(
+            "INSERT INTO outbox.migration (number, name, checksum, breaking) VALUES (" +
+            std::to_string(migration.number) + ", '" + migration.name + "', '" +
+            migration.checksum + "', " + (migration.breaking ? "true" : "false") + ")"
+        );
         session.run("COMMIT");
     }
 }
