@@ -25,7 +25,7 @@ WITH lane AS MATERIALIZED (
                      ORDER BY r.due_at
                      LIMIT w.lim
                        FOR UPDATE SKIP LOCKED) due))
-    RETURNING q.seq, q.lease_epoch, q.attempt_epoch, q.attempts, q.request_hash, q.deadline_at,
+    RETURNING q.seq, q.expires_at, q.lease_epoch, q.attempt_epoch, q.attempts, q.request_hash, q.deadline_at,
               q.started_at, q.unknown_since, q.probes, q.absent_count, q.last_absent_at, q.asked,
               q.attention IS NOT NULL AS flagged
 )
@@ -36,8 +36,8 @@ SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, 
                             WHERE e.operation_id = o.operation_id
                               AND e.kind = 'probe' AND e.detail ? 'believed'
                             LIMIT 1) IS TRUE AS absent_believed,
-       CASE WHEN o.expires_at IS NOT NULL  -- least() passes over nulls
-            THEN (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint
+       CASE WHEN t.expires_at IS NOT NULL  -- the queue's: cleared by a retry; least() passes over nulls
+            THEN (extract(epoch FROM least(t.expires_at, '9999-12-31Z')) * 1000000)::bigint
        END AS expires_at,
        (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
        (extract(epoch FROM now()) * 1000000)::bigint AS probe_started_at,

@@ -44,13 +44,13 @@ WITH lane AS MATERIALIZED (
                      ORDER BY r.priority, r.seq
                      LIMIT w.lim
                        FOR UPDATE SKIP LOCKED) ready))
-    RETURNING q.seq, q.priority, q.lease_epoch, q.attempts, q.ambiguous, q.request_hash,
+    RETURNING q.seq, q.expires_at, q.priority, q.lease_epoch, q.attempts, q.ambiguous, q.request_hash,
               q.attempted_at, q.deadline_at, q.started_at
 )
 SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, o.max_attempts,
        o.traceparent, t.priority, t.lease_epoch, t.attempts, t.ambiguous, t.request_hash,
-       CASE WHEN o.expires_at IS NOT NULL  -- least() passes over nulls
-            THEN (extract(epoch FROM least(o.expires_at, '9999-12-31Z')) * 1000000)::bigint
+       CASE WHEN t.expires_at IS NOT NULL  -- the queue's: cleared by a retry; least() passes over nulls
+            THEN (extract(epoch FROM least(t.expires_at, '9999-12-31Z')) * 1000000)::bigint
        END AS expires_at,
        (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
        (extract(epoch FROM t.attempted_at) * 1000000)::bigint AS leased_at,

@@ -190,6 +190,22 @@ TEST_CASE("an odd row fails alone: the batch it comes with is leased and probed"
     CHECK(claims[2].intent.unreadable.empty());
 }
 
+TEST_CASE("an operation that is armed again has no expires_at any more") {
+    StoreFixture t;
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, expires_at) "
+        "VALUES ('op-1', 'ticket', now() + interval '1 hour')"
+    );
+    auto first = t.lease();
+    REQUIRE(first.size() == 1);
+    CHECK(first[0].intent.expires_at.has_value());
+    REQUIRE(t.complete(tests::failed(first[0], "bad_title")) == outbox::Fate::applied);
+    REQUIRE(t.sql.text("SELECT outbox.retry('op-1', 'mended')") == "armed");
+    auto again = t.lease();
+    REQUIRE(again.size() == 1);
+    CHECK_FALSE(again[0].intent.expires_at.has_value());
+}
+
 TEST_CASE("a compensation is leased with its original's arguments and result") {
     StoreFixture t;
     auto original = t.lease_one("op-1");
