@@ -82,7 +82,8 @@ void check_header(
     MapReader& in, const Text& name, const Text& value, std::vector<std::string>& seen
 ) {
     constexpr std::array<std::string_view, 5> kOwn{
-        "host", "content-length", "connection", "transfer-encoding", "user-agent"};
+        "host", "content-length", "connection", "transfer-encoding", "user-agent"
+    };
     const auto key = lower(name.value);
     auto& diagnostics = in.diagnostics();
     const bool token = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {

@@ -12,7 +12,7 @@ struct Loaded {
     std::optional<Config> config;  // empty when there are errors
     // What could be read in spite of errors: only good for finding more of them at once.
     std::optional<Config> partial;
-    Diagnostics diagnostics;       // everything found, warnings included, in order
+    Diagnostics diagnostics;  // everything found, warnings included, in order
 };
 
 struct LoadOptions {

@@ -95,7 +95,8 @@ bool is_sensitive_name(std::string_view name) {
         }
     }
     constexpr std::array<std::string_view, 8> kEndings{
-        "authorization", "cookie", "apikey", "token", "password", "passwd", "secret", "privatekey"};
+        "authorization", "cookie", "apikey", "token", "password", "passwd", "secret", "privatekey"
+    };
     return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
         return letters.size() >= ending.size() &&
                letters.compare(letters.size() - ending.size(), ending.size(), ending) == 0;

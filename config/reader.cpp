@@ -86,7 +86,8 @@ MapReader MapReader::section(std::string_view key) {
         found ? &found->value : nullptr,
         found ? found->key_mark : key_mark_,
         name(key),
-        diagnostics_};
+        diagnostics_
+    };
 }
 
 void MapReader::error(

@@ -10,9 +10,11 @@ namespace {
 
 const std::vector<std::string>& then_names(Phase phase) {
     static const std::vector<std::string> outcomes{
-        "succeeded", "accepted", "rejected", "retry", "unknown", "attention"};
+        "succeeded", "accepted", "rejected", "retry", "unknown", "attention"
+    };
     static const std::vector<std::string> verdicts{
-        "found", "absent", "pending", "conflict", "inconclusive"};
+        "found", "absent", "pending", "conflict", "inconclusive"
+    };
     return phase == Phase::execute ? outcomes : verdicts;
 }
 

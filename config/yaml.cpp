@@ -55,7 +55,8 @@ class TreeBuilder : public YAML::EventHandler {
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_++ > 0) {
             throw Stop{
-                at(mark), "a second YAML document", "one file is one document: remove the ---"};
+                at(mark), "a second YAML document", "one file is one document: remove the ---"
+            };
         }
         root_.mark = at(mark);
     }
@@ -76,7 +77,8 @@ class TreeBuilder : public YAML::EventHandler {
         const auto found = anchors_.find(anchor);
         if (found == anchors_.end()) {
             throw Stop{
-                at(mark), "an alias inside what it stands for", "aliases cannot be recursive"};
+                at(mark), "an alias inside what it stands for", "aliases cannot be recursive"
+            };
         }
         const auto m = measure(found->second);
         weight_ += m.weight;
@@ -174,7 +176,8 @@ class TreeBuilder : public YAML::EventHandler {
     ) {
         if (expects_key()) {
             throw Stop{
-                at(mark), "a list or mapping as a key", "quote a text that starts with { or ["};
+                at(mark), "a list or mapping as a key", "quote a text that starts with { or ["
+            };
         }
         if (!tag.empty() && tag != "?" && tag != "!") unknown_tag(at(mark), tag);
         ++weight_;

@@ -18,13 +18,16 @@ using prometheus::Histogram;
 const std::string kOther = "other";
 
 const Histogram::BucketBoundaries kSeconds = {
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
+};
 const Histogram::BucketBoundaries kStatementSeconds = {
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30};
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30
+};
 const Histogram::BucketBoundaries kBatch = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000};
 
 constexpr std::array kOutcomes = {
-    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"};
+    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"
+};
 static_assert(kOutcomes.size() == std::variant_size_v<outbox::Outcome>);
 constexpr std::array kVerdicts = {"found", "absent", "pending", "conflict", "inconclusive"};
 static_assert(kVerdicts.size() == std::variant_size_v<outbox::Verdict>);
@@ -113,7 +116,8 @@ struct ToolSeries {
         }
         for (auto status : kOpen) {
             prometheus::Labels labels = {
-                {"tool", tool}, {"status", std::string(outbox::to_string(status))}};
+                {"tool", tool}, {"status", std::string(outbox::to_string(status))}
+            };
             operations[status] = &families.operations.Add(labels);
             oldest[status] = &families.oldest.Add(labels);
         }

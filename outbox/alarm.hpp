@@ -16,7 +16,7 @@ namespace outbox {
 // daemon's own decisions comes due. A hint only, so it may forget some: the poll is the truth.
 // Lives and is used on the io thread.
 class Alarm {
-  public:
+ public:
     explicit Alarm(asio::any_io_executor executor) : bell_(std::move(executor)) {}
 
     void wake();
@@ -25,13 +25,11 @@ class Alarm {
     // Until woken, until something is due, at most `limit`.
     asio::awaitable<void> wait(std::chrono::nanoseconds limit);
 
-  private:
+ private:
     Bell bell_;
     bool woken_ = false;
-    std::priority_queue<
-        BootClock::time_point,
-        std::vector<BootClock::time_point>,
-        std::greater<>> due_;
+    std::priority_queue<BootClock::time_point, std::vector<BootClock::time_point>, std::greater<>>
+        due_;
     BootClock::time_point next_look_{};
 };
 

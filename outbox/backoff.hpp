@@ -7,7 +7,7 @@ namespace outbox {
 
 // How long a loop waits before it tries the database again: 50 ms, doubling to 1 s.
 class Backoff {
-  public:
+ public:
     [[nodiscard]] std::chrono::milliseconds next() {
         const auto delay = delay_;
         delay_ = std::min(delay_ * 2, std::chrono::milliseconds(1'000));
@@ -15,7 +15,7 @@ class Backoff {
     }
     void reset() { delay_ = kFirst; }
 
-  private:
+ private:
     static constexpr std::chrono::milliseconds kFirst{50};
     std::chrono::milliseconds delay_ = kFirst;
 };

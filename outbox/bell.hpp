@@ -12,7 +12,7 @@ namespace asio = boost::asio;
 // Where one coroutine waits until somebody rings or a time has passed. Rings while nobody waits are
 // kept as one. Lives and is used on the io thread.
 class Bell {
-  public:
+ public:
     static constexpr std::chrono::nanoseconds kForever = std::chrono::hours{24 * 365};
 
     explicit Bell(asio::any_io_executor executor) : timer_(std::move(executor)) {}
@@ -21,7 +21,7 @@ class Bell {
     // True when it rang, false when the time was up.
     asio::awaitable<bool> wait(std::chrono::nanoseconds limit = kForever);
 
-  private:
+ private:
     asio::steady_timer timer_;
     bool rung_ = false;
 };

@@ -24,7 +24,7 @@ namespace outbox {
 // slots of executor and reconciler. Runs on the io thread; what the database does not take stays
 // and is tried again until it does, or until abandon().
 class Completer {
-  public:
+ public:
     struct Settings {
         std::size_t max_batch = 1'000;
         std::size_t max_result = std::size_t{64} * 1024;  // limits.result
@@ -48,7 +48,7 @@ class Completer {
 
     [[nodiscard]] std::size_t queued() const { return queue_.size() + waiting_.size(); }
 
-  private:
+ private:
     struct Entry {
         Entry(asio::any_io_executor executor, Transition t)
             : transition(std::move(t)), settled(std::move(executor)) {}

@@ -22,7 +22,7 @@ Json describe(const Error& error) {
 
 // One attempt's end; every member function is one row of the table in contract/states.md.
 class AttemptEnd {
-  public:
+ public:
     AttemptEnd(const LeasedAttempt& attempt, const ToolPolicy& policy, DbTime now, double random)
         : attempt_(attempt), policy_(policy), now_(now), random_(random) {
         next_.writer = Transition::Writer::attempt;
@@ -77,12 +77,20 @@ class AttemptEnd {
         const auto delay = delay_of(outcome);
         const auto& expires_at = attempt_.intent.expires_at;
         if (expires_at && now_ + delay >= *expires_at) {
-            return no_effect({"expired", "The next attempt would begin after expires_at; the last "
-                                         "one ended with: " + outcome.error.message});
+            return no_effect(
+                {"expired",
+                 "The next attempt would begin after expires_at; the last "
+                 "one ended with: " +
+                     outcome.error.message}
+            );
         }
         if (now_ + delay > attempt_.first_attempt_at + policy_.retry.give_up_after) {
-            return no_effect({"gave_up", "The next attempt would begin after retry.give_up_after; "
-                                         "the last one ended with: " + outcome.error.message});
+            return no_effect(
+                {"gave_up",
+                 "The next attempt would begin after retry.give_up_after; "
+                 "the last one ended with: " +
+                     outcome.error.message}
+            );
         }
         next_.to = Status::scheduled;
         next_.due_in = delay;
@@ -116,7 +124,7 @@ class AttemptEnd {
         return std::move(next_);
     }
 
-  private:
+ private:
     [[nodiscard]] bool is_read() const { return policy_.effect == Effect::read; }
 
     void tell(EventKind kind, Json detail) {
@@ -178,9 +186,9 @@ class AttemptEnd {
         if (outcome.after && *outcome.after > milliseconds(0)) return *outcome.after;
         const auto elapsed =
             std::chrono::duration_cast<milliseconds>(now_ - attempt_.first_attempt_at);
-        const int step = outcome.counts ? attempt_.attempts
-                                        : std::max(attempt_.attempts,
-                                                   elapsed_attempts(policy_.retry, elapsed));
+        const int step =
+            outcome.counts ? attempt_.attempts
+                           : std::max(attempt_.attempts, elapsed_attempts(policy_.retry, elapsed));
         return retry_delay(policy_.retry, step, random_);
     }
 

@@ -47,10 +47,10 @@ class ProbeEnd {
         if (claim_.distrust > milliseconds(0)) {
             detail_.set("clock_stepped", true);
             forget_absent();
-            return ask_again(
-                std::min(until(claim_.probe_started_at + claim_.distrust),
-                         probe_delay(rules_, memory_.probes))
-            );
+            return ask_again(std::min(
+                until(claim_.probe_started_at + claim_.distrust),
+                probe_delay(rules_, memory_.probes)
+            ));
         }
         const auto counts_from = claim_.deadline_at + rules_.settle;
         if (claim_.probe_started_at < counts_from) {
@@ -85,9 +85,7 @@ class ProbeEnd {
         forget_absent();
         const bool twice = verdict.error.code == "found_twice" && claim_.absent_believed;
         explain(std::move(verdict.error));
-        return attention(
-            twice ? AttentionReason::duplicate_effect : AttentionReason::conflict
-        );
+        return attention(twice ? AttentionReason::duplicate_effect : AttentionReason::conflict);
     }
 
     Transition inconclusive(Error error) {

@@ -40,11 +40,11 @@ struct EngineSettings {
     std::chrono::milliseconds poll_idle{1'000};
     std::chrono::milliseconds maintain_poll{500};
     std::chrono::milliseconds drain_timeout{30'000};
-    std::chrono::milliseconds cut_grace{2'000};     // for the answers of what was cut
-    std::chrono::milliseconds flush_timeout{5'000}; // for the last outcomes, at least
+    std::chrono::milliseconds cut_grace{2'000};      // for the answers of what was cut
+    std::chrono::milliseconds flush_timeout{5'000};  // for the last outcomes, at least
     std::chrono::milliseconds heartbeat{3'000};
     std::chrono::milliseconds patience{10'000};  // with a loop that fails: then not ready
-    std::optional<std::uint64_t> seed;  // of the jitter; tests that replay set it
+    std::optional<std::uint64_t> seed;           // of the jitter; tests that replay set it
 };
 
 // All loops of one outbox: owns them, starts them, stops them in order. Runs on the io thread.
@@ -52,7 +52,7 @@ struct EngineSettings {
 // destroyed once run() returned and idle() is true, or when the io context runs no more (and
 // before that is destroyed).
 class Engine {
-  public:
+ public:
     Engine(
         asio::any_io_executor executor,
         Store& store,
@@ -98,7 +98,7 @@ class Engine {
     [[nodiscard]] std::size_t probes_in_flight() const { return reconciler_.in_flight(); }
     [[nodiscard]] std::size_t outcomes_queued() const { return completer_.queued(); }
 
-  private:
+ private:
     asio::awaitable<bool> start();
     asio::awaitable<bool> publish();
     asio::awaitable<void> drain();
@@ -127,7 +127,7 @@ class Engine {
     Maintainer maintainer_;
     Heartbeat heartbeat_;
     Pulse publishing_;
-    TaskGroup leasing_;     // ends first
+    TaskGroup leasing_;  // ends first
     TaskGroup claiming_;
     TaskGroup recording_;   // ends when everything is recorded
     TaskGroup supporting_;  // maintenance and heartbeat, to the end

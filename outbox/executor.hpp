@@ -25,17 +25,17 @@ namespace outbox {
 // What the executor starts: the lease, its tool, and the slots it holds.
 struct Dispatch {
     LeasedAttempt attempt;
-    const ToolEntry* entry;    // the configuration it began with
+    const ToolEntry* entry;           // the configuration it began with
     BootClock::time_point leased_at;  // taken before the lease statement was sent
-    Slots::Slot worker_slot;   // until its end is recorded
-    Slots::Slot tool_slot;     // until the call is over
+    Slots::Slot worker_slot;          // until its end is recorded
+    Slots::Slot tool_slot;            // until the call is over
 };
 
 // One coroutine per attempt: provider key, tool call, decision, record. Runs on the io thread.
 // drain() lets what has not been dispatched go back unsent; cut() cancels the calls under way, and
 // what they answer then (or, failing that, unknown) is recorded like any other end.
 class Executor {
-  public:
+ public:
     Executor(
         asio::any_io_executor executor,
         Completer& completer,
@@ -61,7 +61,7 @@ class Executor {
     // Leased and not recorded yet.
     [[nodiscard]] std::vector<Seq> in_flight() const;
 
-  private:
+ private:
     asio::awaitable<void> run(Dispatch dispatch);
     asio::awaitable<Transition> attempt(Dispatch& dispatch);
     asio::awaitable<Outcome> perform(const Dispatch& dispatch);

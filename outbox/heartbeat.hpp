@@ -17,7 +17,7 @@ namespace outbox {
 // Says "this worker is alive", one row every few seconds, and knows from that how long the
 // database has been healthy. Runs on the io thread.
 class Heartbeat {
-  public:
+ public:
     struct Settings {
         std::chrono::milliseconds period{3'000};
         std::chrono::milliseconds retry{500};
@@ -43,7 +43,7 @@ class Heartbeat {
     [[nodiscard]] bool healthy_for(std::chrono::nanoseconds duration) const;
     [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
-  private:
+ private:
     Store& store_;
     Observer& observer_;
     Log& log_;

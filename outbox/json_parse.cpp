@@ -20,9 +20,9 @@ struct Handler {
     static constexpr std::size_t max_key_size = kNoLimit;
     static constexpr std::size_t max_string_size = kNoLimit;
 
-    std::vector<Json> stack;         // open arrays and objects
-    std::vector<std::string> keys;   // key waiting for its value, one per open object
-    std::string text;                // parts of the string or number under way
+    std::vector<Json> stack;        // open arrays and objects
+    std::vector<std::string> keys;  // key waiting for its value, one per open object
+    std::string text;               // parts of the string or number under way
     Json root;
 
     void put(Json value) {
@@ -131,8 +131,12 @@ int escape_unit(std::string_view text, std::size_t at) {
     return unit;
 }
 
-bool is_high(int unit) { return unit >= 0xD800 && unit <= 0xDBFF; }
-bool is_low(int unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
+bool is_high(int unit) {
+    return unit >= 0xD800 && unit <= 0xDBFF;
+}
+bool is_low(int unit) {
+    return unit >= 0xDC00 && unit <= 0xDFFF;
+}
 
 // A backslash is valid only inside strings, so the escapes can be walked without a tokenizer.
 std::string replace_lone_surrogates(std::string_view text) {

@@ -30,7 +30,7 @@ namespace outbox {
 // started. Runs on the io thread; stop() ends it after the lease under way, whose rows go back
 // unsent through the draining executor.
 class Leaser {
-  public:
+ public:
     struct Settings {
         WorkerId worker;
         int concurrency = 256;
@@ -64,7 +64,7 @@ class Leaser {
     [[nodiscard]] int in_flight() const { return slots_.used(); }
     [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
-  private:
+ private:
     struct Lane {
         Lane(const ToolEntry& e, int limit, Leaser& owner);
         const ToolEntry* entry;
@@ -101,7 +101,7 @@ class Leaser {
     std::map<std::string, Lane*, std::less<>> by_tool_;
     std::size_t turn_ = 0;  // who is first when slots are short
     BootClock::time_point last_work_;
-    bool lost_ = false;     // a lease ended without an answer: its rows must go back
+    bool lost_ = false;  // a lease ended without an answer: its rows must go back
     bool stopping_ = false;
     Backoff backoff_;
     Pulse pulse_;

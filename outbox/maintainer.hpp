@@ -18,7 +18,7 @@ namespace outbox {
 // Promotes what is due, declares leases expired, ends what passed its expires_at: over every tool
 // of the catalogue, served here or not, page by page. Runs on the io thread.
 class Maintainer {
-  public:
+ public:
     struct Settings {
         std::chrono::milliseconds poll{500};
     };
@@ -43,7 +43,7 @@ class Maintainer {
     // Something becomes due for promotion then.
     void expect(std::chrono::nanoseconds from_now) { alarm_.expect(from_now); }
 
-  private:
+ private:
     asio::awaitable<bool> page();
 
     Store& store_;

@@ -5,13 +5,20 @@ namespace {
 
 constexpr std::string_view name(Status status) {
     switch (status) {
-        case Status::pending: return "pending";
-        case Status::scheduled: return "scheduled";
-        case Status::attempting: return "attempting";
-        case Status::unknown: return "unknown";
-        case Status::succeeded: return "succeeded";
-        case Status::failed: return "failed";
-        case Status::cancelled: return "cancelled";
+        case Status::pending:
+            return "pending";
+        case Status::scheduled:
+            return "scheduled";
+        case Status::attempting:
+            return "attempting";
+        case Status::unknown:
+            return "unknown";
+        case Status::succeeded:
+            return "succeeded";
+        case Status::failed:
+            return "failed";
+        case Status::cancelled:
+            return "cancelled";
     }
     return {};
 }
@@ -33,7 +40,11 @@ static_assert(round_trips());
 
 }  // namespace
 
-std::string_view to_string(Status status) { return name(status); }
-std::optional<Status> parse_status(std::string_view text) { return parse(text); }
+std::string_view to_string(Status status) {
+    return name(status);
+}
+std::optional<Status> parse_status(std::string_view text) {
+    return parse(text);
+}
 
 }  // namespace outbox

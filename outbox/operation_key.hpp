@@ -21,7 +21,8 @@ struct OperationKey {
 };
 
 [[nodiscard]] OperationKey operation_key(
-    std::string_view tool, const Json& arguments, std::string_view run_id, int occurrence = 1);
+    std::string_view tool, const Json& arguments, std::string_view run_id, int occurrence = 1
+);
 
 // RFC 8785 with exact decimals where a double would lose digits; strings trimmed as ECMAScript
 // trim() does when trim_strings is set (string values only, never object keys).

@@ -17,11 +17,16 @@ constexpr std::size_t kShortLength = 22;
 
 constexpr std::size_t bits_per_character(Encoding encoding) {
     switch (encoding) {
-        case Encoding::hex: return 4;
-        case Encoding::uuid: return 0;  // cannot be cut
-        case Encoding::base64url: return 6;
-        case Encoding::base32hex: return 5;
-        case Encoding::short_: return 6;
+        case Encoding::hex:
+            return 4;
+        case Encoding::uuid:
+            return 0;  // cannot be cut
+        case Encoding::base64url:
+            return 6;
+        case Encoding::base32hex:
+            return 5;
+        case Encoding::short_:
+            return 6;
     }
     return 0;
 }
@@ -58,16 +63,23 @@ std::string uuid(Sha256 digest) {
 
 std::string encoded(const Sha256& digest, Encoding encoding) {
     switch (encoding) {
-        case Encoding::hex: return to_hex(digest);
-        case Encoding::uuid: return uuid(digest);
-        case Encoding::base64url: return base64url(digest);
-        case Encoding::base32hex: return encode(digest, 5, "0123456789abcdefghijklmnopqrstuv");
-        case Encoding::short_: return base64url(digest).substr(0, kShortLength);
+        case Encoding::hex:
+            return to_hex(digest);
+        case Encoding::uuid:
+            return uuid(digest);
+        case Encoding::base64url:
+            return base64url(digest);
+        case Encoding::base32hex:
+            return encode(digest, 5, "0123456789abcdefghijklmnopqrstuv");
+        case Encoding::short_:
+            return base64url(digest).substr(0, kShortLength);
     }
     return {};
 }
 
-std::size_t full_length(Encoding encoding) { return encoded({}, encoding).size(); }
+std::size_t full_length(Encoding encoding) {
+    return encoded({}, encoding).size();
+}
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace outbox {
 // The key an operation's attempts and probes use: always that of its first attempt, also when the
 // tool's key settings changed since. Runs on the io thread.
 class ProviderKeys {
-  public:
+ public:
     ProviderKeys(Store& store, std::string key_namespace)
         : store_(store), namespace_(std::move(key_namespace)) {}
 
@@ -22,7 +22,7 @@ class ProviderKeys {
         OperationId id, const ToolPolicy& policy, std::int64_t request_hash
     );
 
-  private:
+ private:
     Store& store_;
     std::string namespace_;
 };

@@ -8,7 +8,7 @@ namespace outbox {
 
 // Randomness of the loops (jitter); seeded once, given explicitly in tests.
 class Random {
-  public:
+ public:
     Random() : engine_(std::random_device{}()) {}
     explicit Random(std::uint64_t seed) : engine_(seed) {}
 
@@ -20,7 +20,7 @@ class Random {
         return std::chrono::nanoseconds(static_cast<std::int64_t>(longer));
     }
 
-  private:
+ private:
     std::mt19937_64 engine_;
 };
 

@@ -29,11 +29,11 @@ namespace outbox {
 // is due, a bounded number at a time, one coroutine per probe. Runs on the io thread; stop() ends
 // the claiming, running probes are joined, cut() makes them inconclusive.
 class Reconciler {
-  public:
+ public:
     struct Settings {
         WorkerId worker;
-        int concurrency = 64;         // probes in flight, all tools together
-        int tool_concurrency = 16;    // of one tool
+        int concurrency = 64;       // probes in flight, all tools together
+        int tool_concurrency = 16;  // of one tool
         std::chrono::milliseconds margin{10'000};
         std::chrono::milliseconds poll{1'000};
     };
@@ -70,7 +70,7 @@ class Reconciler {
     [[nodiscard]] std::size_t in_flight() const { return probes_.size(); }
     [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
-  private:
+ private:
     [[nodiscard]] std::vector<ReconcileLane> lanes() const;
     asio::awaitable<void> claim();
     asio::awaitable<void> run_probe(

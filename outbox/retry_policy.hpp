@@ -9,7 +9,8 @@ namespace outbox {
 // Delay before the next attempt after `attempts` have been made (≥ 1): exponential with a cap,
 // of which the share policy.jitter is random. random is uniform in [0, 1).
 [[nodiscard]] std::chrono::milliseconds retry_delay(
-    const RetryPolicy& policy, int attempts, double random);
+    const RetryPolicy& policy, int attempts, double random
+);
 
 // How many attempts would fit into the time since the first one at full back-off (≥ 1). For what
 // does not count as an attempt (not sent, 429, 401): its back-off grows with the time instead.

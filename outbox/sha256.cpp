@@ -22,7 +22,9 @@ Sha256 sha256(std::initializer_list<std::string_view> parts) {
     return digest;
 }
 
-std::string sha256_hex(std::string_view text) { return to_hex(sha256({text})); }
+std::string sha256_hex(std::string_view text) {
+    return to_hex(sha256({text}));
+}
 
 std::string to_hex(const Sha256& digest) {
     constexpr std::string_view kDigits = "0123456789abcdef";

@@ -10,7 +10,7 @@ namespace outbox {
 // started. Used on the io thread. A slot may outlive its limit (a coroutine that was cut off at
 // exit): then giving it back does nothing.
 class Slots {
-  public:
+ public:
     explicit Slots(int limit, std::function<void()> on_free = {})
         : limit_(limit), state_(std::make_shared<State>(State{0, std::move(on_free)})) {}
     ~Slots() { state_->on_free = {}; }
@@ -21,16 +21,16 @@ class Slots {
     [[nodiscard]] int used() const { return state_->used; }
     [[nodiscard]] int free() const { return limit_ - used(); }
 
-  private:
+ private:
     struct State {
         int used;
         std::function<void()> on_free;
     };
 
-  public:
+ public:
     // One taken slot, given back when it goes out of scope.
     class Slot {
-      public:
+     public:
         explicit Slot(std::shared_ptr<State> state) : state_(std::move(state)) { ++state_->used; }
         Slot(Slot&&) noexcept = default;
         Slot& operator=(Slot&&) = delete;
@@ -42,12 +42,12 @@ class Slots {
             if (state->on_free) state->on_free();
         }
 
-      private:
+     private:
         std::shared_ptr<State> state_;
     };
     [[nodiscard]] Slot take() { return Slot(state_); }
 
-  private:
+ private:
     int limit_;
     std::shared_ptr<State> state_;
 };

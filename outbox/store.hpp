@@ -79,10 +79,10 @@ struct ReconcileLane {
 };
 
 struct MaintenanceReport {
-    int promoted = 0;       // scheduled → pending
-    int lease_expired = 0;  // attempting → unknown (write) or scheduled (read)
-    int expired = 0;        // pending, scheduled → failed `expired`
-    bool more = false;      // a page was full: come again at once
+    int promoted = 0;                           // scheduled → pending
+    int lease_expired = 0;                      // attempting → unknown (write) or scheduled (read)
+    int expired = 0;                            // pending, scheduled → failed `expired`
+    bool more = false;                          // a page was full: come again at once
     std::map<std::string, int> became_unknown;  // of lease_expired, per tool
 };
 

@@ -13,9 +13,9 @@ TaskGroup::TaskGroup(asio::any_io_executor executor, OnEscape on_escape)
 void TaskGroup::spawn(std::string name, asio::awaitable<void> task) {
     ++size_;
     asio::co_spawn(
-        executor_, std::move(task), [this, name = std::move(name)](std::exception_ptr error) {
-            ended(name, std::move(error));
-        }
+        executor_,
+        std::move(task),
+        [this, name = std::move(name)](std::exception_ptr error) { ended(name, std::move(error)); }
     );
 }
 

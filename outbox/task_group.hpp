@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 // with the task's name, and somebody joins. Lives and is used on the io thread; whoever owns it
 // joins before it is destroyed, or destroys it after the io context has stopped for good.
 class TaskGroup {
-  public:
+ public:
     // An escaped exception is a fault of ours: it is reported, and the application should stop.
     using OnEscape = std::function<void(const std::string& name, const std::string& what)>;
 
@@ -35,7 +35,7 @@ class TaskGroup {
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
-  private:
+ private:
     void ended(const std::string& name, std::exception_ptr error);
 
     asio::any_io_executor executor_;

@@ -11,7 +11,7 @@ namespace outbox {
 // The rate of one tool in this daemon: `rate` tokens a second, a quarter of a second's worth kept
 // (at least one), so a burst stays small.
 class TokenBucket {
-  public:
+ public:
     TokenBucket(double rate, BootClock::time_point now)
         : rate_(rate), capacity_(std::max(1.0, rate / 4)), tokens_(capacity_), at_(now) {}
 
@@ -28,7 +28,7 @@ class TokenBucket {
         return std::chrono::ceil<std::chrono::nanoseconds>(lacking);
     }
 
-  private:
+ private:
     static constexpr double kRounding = 1e-9;
     double rate_;
     double capacity_;

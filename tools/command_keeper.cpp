@@ -63,7 +63,7 @@ bool take_descriptors(const KeeperPlan& plan) {
 // The daemon's handlers and what it ignores are not the command's business. All signals are blocked
 // here, so a SIGTERM to the whole service ends no keeper.
 void reset_signals() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = SIG_DFL;
     for (int signal = 1; signal < NSIG; ++signal) (void)::sigaction(signal, &action, nullptr);
 }

@@ -45,7 +45,8 @@ bool is_host(std::string_view text) {
 // Whoever sets one of these could break the framing of the message.
 bool is_framing(std::string_view name) {
     constexpr std::array<std::string_view, 6> kFraming = {
-        "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"};
+        "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect"
+    };
     return std::any_of(kFraming.begin(), kFraming.end(), [&](std::string_view framing) {
         return same_name(framing, name);
     });

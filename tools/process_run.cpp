@@ -112,7 +112,7 @@ void keep(Stream& stream, std::size_t count) {
     if (count > room) stream.truncated = true;
 }
 
-void read_more(Shared child, Stream Child::*which) {
+void read_more(Shared child, Stream Child::* which) {
     auto& stream = (*child).*which;
     auto target = asio::buffer(stream.buffer);
     stream.descriptor.async_read_some(

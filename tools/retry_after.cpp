@@ -126,8 +126,7 @@ std::optional<milliseconds> RetryAfter::read(
         }
         const double point = *seconds < kEpochMilliseconds ? *seconds : *seconds / 1000;
         if (point > kEpochMilliseconds) return kLongest;
-        return until(std::chrono::sys_seconds{
-            std::chrono::seconds{static_cast<std::int64_t>(point)}
+        return until(std::chrono::sys_seconds{std::chrono::seconds{static_cast<std::int64_t>(point)}
         });
     }
     if (const auto date = parse_http_date(*text)) return until(*date);

@@ -167,8 +167,7 @@ std::string revision_of(const config::Tool& tool) {
         reconcile.after_absent
     );
     const auto digest = outbox::sha256({tool.name, "\n", request, "\n", text, "\n", effective});
-    return outbox::to_hex(digest)
-        .substr(0, kDigits);
+    return outbox::to_hex(digest).substr(0, kDigits);
 }
 
 outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& diagnostics) {

@@ -200,7 +200,8 @@ Parameters late_parameters(const Transition& late, const WorkerId& worker) {
         std::string(to_string(late.to)),
         milliseconds_of(late.due_in),
         std::to_string(late.attempts_delta),
-        worker_or_null(worker)};
+        worker_or_null(worker)
+    };
 }
 
 Transition last_resort(const Transition& transition, const std::string& why) {
@@ -216,7 +217,8 @@ Transition last_resort(const Transition& transition, const std::string& why) {
     if (safe.error) {
         safe.error = Error{
             printable(safe.error->code),
-            "The message could not be stored; see the event result_lost."};
+            "The message could not be stored; see the event result_lost."
+        };
     }
     for (auto& event : safe.events) {
         event.detail = Json::Object{};

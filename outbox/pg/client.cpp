@@ -12,7 +12,8 @@ namespace {
 
 // A person waits: as long as they like, but not for ever.
 constexpr SessionSettings kPatient{
-    .statement_timeout = std::chrono::minutes(1), .lock_timeout = std::chrono::seconds(30)};
+    .statement_timeout = std::chrono::minutes(1), .lock_timeout = std::chrono::seconds(30)
+};
 
 constexpr int kNamespaceTries = 5;
 

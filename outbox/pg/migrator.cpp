@@ -30,10 +30,8 @@ std::vector<Applied> applied_migrations(pqxx::transaction_base& transaction) {
     }
     for (const auto& row : execute(transaction, sql::list_migrations, {})) {
         all.push_back(
-            {row[0].as<int>(),
-             row[1].as<std::string>(),
-             row[2].as<std::string>(),
-             row[3].as<bool>()}
+            {row[0].as<int>(), row[1].as<std::string>(), row[2].as<std::string>(), row[3].as<bool>()
+            }
         );
     }
     return all;

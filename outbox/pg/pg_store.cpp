@@ -183,7 +183,8 @@ void PgStore::tell(const std::optional<ClockSample>& sample) const {
 }
 
 asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<Seq> in_flight) {
-    auto work = [this, worker = std::move(worker),
+    auto work = [this,
+                 worker = std::move(worker),
                  in_flight = std::move(in_flight)](Session& session) {
         ArrayText flying;
         for (const auto& seq : in_flight) {

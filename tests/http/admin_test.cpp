@@ -15,9 +15,11 @@ struct Admin {
     outboxd::Metrics metrics{{"create_ticket"}, "default", {"1.2.3", "abc"}};
     std::optional<std::string> missing = std::nullopt;
     outboxd::AdminServer server{
-        world.context.get_executor(), {.port = 0, .hosts = {"Outbox.internal"}}, metrics, [this] {
-            return missing;
-        }};
+        world.context.get_executor(),
+        {.port = 0, .hosts = {"Outbox.internal"}},
+        metrics,
+        [this] { return missing; }
+    };
     std::optional<Served<outboxd::AdminServer>> served;
 
     Admin() {

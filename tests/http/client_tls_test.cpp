@@ -24,7 +24,8 @@ const Certificates& certificates() {
 
 StubHttpServer::Options with(const std::string& name) {
     return {
-        .certificate_file = certificates().certificate(name), .key_file = certificates().key(name)};
+        .certificate_file = certificates().certificate(name), .key_file = certificates().key(name)
+    };
 }
 
 tools::HttpRequest secure(int port, std::string body = "{}") {

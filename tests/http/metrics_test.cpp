@@ -160,7 +160,8 @@ TEST_CASE("samples replace each other") {
         {.tool = "refund", .status = Status::unknown, .count = 4, .oldest_seconds = 9},
         {.tool = "gone", .status = Status::pending, .count = 2, .oldest_seconds = 5},
         {.tool = "gone_too", .status = Status::pending, .count = 1, .oldest_seconds = 3},
-        {.tool = "refund", .status = Status::succeeded, .count = 99, .oldest_seconds = 1}};
+        {.tool = "refund", .status = Status::succeeded, .count = 99, .oldest_seconds = 1}
+    };
     metrics.set_samples(samples);
     auto text = metrics.serialize();
     CHECK(value(text, "outboxd_operations", {"tool=\"refund\"", "status=\"unknown\""}) == "4");

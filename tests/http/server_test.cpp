@@ -81,7 +81,8 @@ TEST_CASE("the server stops while a handler waits and a client says nothing") {
 TEST_CASE("limits of the server") {
     World world;
     outboxd::ServerOptions options{
-        .max_head = 1'000, .max_body = 1'000, .read_time = 300ms, .idle_time = 300ms};
+        .max_head = 1'000, .max_body = 1'000, .read_time = 300ms, .idle_time = 300ms
+    };
     HttpServer server(world.context.get_executor(), options, echo);
     REQUIRE_FALSE(server.listen("127.0.0.1", 0));
     Served served(world, server);

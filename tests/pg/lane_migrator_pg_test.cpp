@@ -150,9 +150,7 @@ TEST_CASE("the command line's calls") {
     REQUIRE(client.get("op-1").has_value());
     CHECK_FALSE(client.last_error("op-1").has_value());
     auto owner = database.connect();
-    owner.run(
-        "UPDATE outbox.queue SET error = '{\"code\": \"http_503\", \"message\": \"busy\"}'"
-    );
+    owner.run("UPDATE outbox.queue SET error = '{\"code\": \"http_503\", \"message\": \"busy\"}'");
     CHECK_THAT(client.last_error("op-1").value(), ContainsSubstring("http_503"));
     try {
         outbox::pg::Client nobody("host=/nonexistent dbname=x");
@@ -165,8 +163,10 @@ TEST_CASE("the command line's calls") {
 TEST_CASE("the command line's calls refuse a schema that does not fit") {
     Database database;
     auto owner = database.connect();
-    owner.run("INSERT INTO outbox.migration (number, name, checksum, breaking) "
-              "VALUES (9999, 'later', 'x', false)");
+    owner.run(
+        "INSERT INTO outbox.migration (number, name, checksum, breaking) "
+        "VALUES (9999, 'later', 'x', false)"
+    );
     CHECK_NOTHROW(outbox::pg::Client(database.dsn()));  // newer, and harmless
     owner.run("UPDATE outbox.migration SET breaking = true WHERE number = 9999");
     CHECK_THROWS_AS(outbox::pg::Client(database.dsn()), outbox::pg::SchemaMismatch);

@@ -16,14 +16,15 @@ namespace {
 Row enqueue(Session& session, const std::string& id, const std::string& more = "") {
     return session.query(
         "SELECT status, replayed, result, error, compensated_by, result_expired, message "
-        "FROM outbox.enqueue('create_ticket', '{\"title\": \"disk full\"}', '" + id + "'" + more +
-        ")")[0];
+        "FROM outbox.enqueue('create_ticket', '{\"title\": \"disk full\"}', '" +
+        id + "'" + more + ")"
+    )[0];
 }
 
 std::vector<std::string> events(Session& session, const std::string& id) {
     std::vector<std::string> kinds;
-    for (const auto& row : session.query(
-             "SELECT kind FROM outbox.event WHERE operation_id = $1 ORDER BY id", {id})) {
+    for (const auto& row :
+         session.query("SELECT kind FROM outbox.event WHERE operation_id = $1 ORDER BY id", {id})) {
         kinds.push_back(*row[0]);
     }
     return kinds;
@@ -42,8 +43,10 @@ TEST_CASE("a new operation is recorded") {
     row = enqueue(session, "op-2", ", run_at => now() + interval '1 hour'");
     CHECK(row[0] == "scheduled");
     CHECK(enqueue(session, "op-3", ", run_at => now() - interval '1 hour'")[0] == "pending");
-    CHECK(session.text("SELECT created_at = now() FROM outbox.enqueue('t', operation_id => 'op-4')") ==
-          "t");
+    CHECK(
+        session.text("SELECT created_at = now() FROM outbox.enqueue('t', operation_id => 'op-4')"
+        ) == "t"
+    );
 }
 
 TEST_CASE("a known operation replays what is recorded, in words of its own per status") {
@@ -88,11 +91,14 @@ TEST_CASE("the message of a derived replay is the contract's example") {
     auto call = "SELECT message, operation_id FROM outbox.enqueue('t', run_id => 'r')";
     auto id = *session.query(call)[0][1];
     bring_to(session, id, "succeeded");
-    CHECK(session.query(call)[0][0] ==
-          "This action was already performed in this run; returning the earlier result. "
-          "Nothing was executed again.");
+    CHECK(
+        session.query(call)[0][0] ==
+        "This action was already performed in this run; returning the earlier result. "
+        "Nothing was executed again."
+    );
     session.run("UPDATE outbox.outcome SET result = NULL, result_expired = true");
-    auto row = session.query("SELECT result_expired, message FROM outbox.enqueue('t', run_id => 'r')")[0];
+    auto row =
+        session.query("SELECT result_expired, message FROM outbox.enqueue('t', run_id => 'r')")[0];
     CHECK(row[0] == "t");
     CHECK_THAT(*row[1], ContainsSubstring("no longer kept"));
 }
@@ -116,13 +122,16 @@ TEST_CASE("retry_failed arms a failed operation again, and nothing else") {
 
     auto row = enqueue(session, "op-1", ", retry_failed => true");
     CHECK(Row(row.begin(), row.begin() + 6) == Row{"pending", "f", {}, {}, {}, "f"});
-    CHECK(session.query("SELECT status, lease_epoch, attempts, attempt_epoch, expires_at, ambiguous, "
-                        "request_hash FROM outbox.queue") ==
-          Rows{{"pending", std::to_string(epoch + 1), "0", "1", {}, "t", "7"}});
+    CHECK(
+        session.query("SELECT status, lease_epoch, attempts, attempt_epoch, expires_at, ambiguous, "
+                      "request_hash FROM outbox.queue"
+        ) == Rows{{"pending", std::to_string(epoch + 1), "0", "1", {}, "t", "7"}}
+    );
     CHECK(session.text("SELECT count(*) FROM outbox.outcome") == "0");
     CHECK(events(session, "op-1") == std::vector<std::string>{"retried"});
 
-    for (std::string status : {"pending", "scheduled", "attempting", "unknown", "succeeded", "cancelled"}) {
+    for (std::string status :
+         {"pending", "scheduled", "attempting", "unknown", "succeeded", "cancelled"}) {
         INFO(status);
         enqueue(session, status);
         bring_to(session, status, status);
@@ -138,9 +147,11 @@ TEST_CASE("a compensated operation says by what") {
     enqueue(session, "op-1");
     bring_to(session, "op-1", "succeeded");
     auto compensate = [&](const std::string& name) {
-        session.query("INSERT INTO outbox.operation (operation_id, tool, compensates) "
-                      "VALUES ($1, 'create_ticket:close', 'op-1')",
-                      {"op-1:compensate:" + name});
+        session.query(
+            "INSERT INTO outbox.operation (operation_id, tool, compensates) "
+            "VALUES ($1, 'create_ticket:close', 'op-1')",
+            {"op-1:compensate:" + name}
+        );
     };
     compensate("first");
     bring_to(session, "op-1:compensate:first", "failed");
@@ -154,7 +165,9 @@ TEST_CASE("a compensated operation says by what") {
     CHECK(row[0] == "succeeded");
     CHECK(row[2] == R"({"id": "T-1"})");
     CHECK_THAT(*row[6], ContainsSubstring("then undone"));
-    CHECK(session.text("SELECT compensated_by FROM outbox.get('op-1')") == "op-1:compensate:second");
+    CHECK(
+        session.text("SELECT compensated_by FROM outbox.get('op-1')") == "op-1:compensate:second"
+    );
     CHECK(session.text("SELECT compensates FROM outbox.get('op-1:compensate:second')") == "op-1");
 }
 
@@ -167,9 +180,12 @@ TEST_CASE("other content under an explicit id is OB422") {
     };
     CHECK(session.text(again("t", R"({"n": [1.0, 2.5], "title": "x"})")) == "t");
     CHECK(session.text(again("t", R"({"n": [1, 2.5], "title": " x\n"})")) == "t");
-    for (std::string other : {R"({"title": "x"})", R"({"title": "x", "n": [2.5, 1]})",
-                              R"({"title": "x", "n": [1, 2.5], "more": null})",
-                              R"({"title": "X", "n": [1, 2.5]})", R"({"title": "x", "n": [1, "2.5"]})"}) {
+    for (std::string other :
+         {R"({"title": "x"})",
+          R"({"title": "x", "n": [2.5, 1]})",
+          R"({"title": "x", "n": [1, 2.5], "more": null})",
+          R"({"title": "X", "n": [1, 2.5]})",
+          R"({"title": "x", "n": [1, "2.5"]})"}) {
         INFO(other);
         auto error = refusal(session, again("t", other));
         CHECK(error.sqlstate == "OB422");
@@ -183,8 +199,10 @@ TEST_CASE("other content under an explicit id is OB422") {
     CHECK(session.text("SELECT count(*) FROM outbox.event") == "2");
 
     // After pruning the digest decides.
-    session.run("UPDATE outbox.operation SET arguments_digest = outbox.arguments_digest(arguments), "
-                "arguments = '{}', pruned_at = now()");
+    session.run(
+        "UPDATE outbox.operation SET arguments_digest = outbox.arguments_digest(arguments), "
+        "arguments = '{}', pruned_at = now()"
+    );
     CHECK(session.text(again("t", R"({"n": [1, 2.5], "title": "x "})")) == "t");
     CHECK(refusal(session, again("t", "{}")).sqlstate == "OB422");
     CHECK(refusal(session, again("t", R"({"n": [1, 2.5], "title": "y"})")).sqlstate == "OB422");
@@ -207,12 +225,20 @@ TEST_CASE("a number beyond the key's limits needs an explicit id, and is compare
     for (int i = 0; i < 100'000; ++i) {
         many += ",1e131071";
     }
-    CHECK(refusal(session, "SELECT outbox.enqueue('t', $1::jsonb, 'op-2')",
-                  {"{\"n\": [" + many + "]}"})
-              .sqlstate == "OB413");
-    CHECK(refusal(session, "SELECT outbox.enqueue('t', $1::jsonb, run_id => 'r')",
-                  {"{\"n\": [1e131071, 1e131071]}"})
-              .sqlstate == "OB400");
+    CHECK(
+        refusal(
+            session, "SELECT outbox.enqueue('t', $1::jsonb, 'op-2')", {"{\"n\": [" + many + "]}"}
+        )
+            .sqlstate == "OB413"
+    );
+    CHECK(
+        refusal(
+            session,
+            "SELECT outbox.enqueue('t', $1::jsonb, run_id => 'r')",
+            {"{\"n\": [1e131071, 1e131071]}"}
+        )
+            .sqlstate == "OB400"
+    );
 }
 
 TEST_CASE("what is missing or wrong is named") {
@@ -222,7 +248,10 @@ TEST_CASE("what is missing or wrong is named") {
     CHECK(error.sqlstate == "OB400");
     CHECK_THAT(error.detail, ContainsSubstring("Neither operation_id nor run_id"));
     CHECK_THAT(error.hint, ContainsSubstring("run_id"));
-    CHECK(refusal(session, "SELECT outbox.enqueue('t', run_id => 'r', occurrence => 0)").sqlstate == "OB400");
+    CHECK(
+        refusal(session, "SELECT outbox.enqueue('t', run_id => 'r', occurrence => 0)").sqlstate ==
+        "OB400"
+    );
     CHECK(refusal(session, "SELECT outbox.enqueue(NULL, run_id => 'r')").sqlstate == "OB400");
 
     // No daemon has published anything: every name is taken.
@@ -243,8 +272,12 @@ TEST_CASE("what is missing or wrong is named") {
     error = refusal(session, "SELECT outbox.enqueue('az', operation_id => 'op-2')");
     CHECK_THAT(error.hint, ContainsSubstring("\"ab\""));
     // An explicit null is the default.
-    CHECK(session.text("SELECT status FROM outbox.enqueue('create_ticket', NULL, 'op-3', NULL, NULL, NULL, "
-                       "NULL, NULL, NULL, NULL, NULL, NULL)") == "pending");
+    CHECK(
+        session.text(
+            "SELECT status FROM outbox.enqueue('create_ticket', NULL, 'op-3', NULL, NULL, NULL, "
+            "NULL, NULL, NULL, NULL, NULL, NULL)"
+        ) == "pending"
+    );
 }
 
 TEST_CASE("expires_at in the past is accepted") {
@@ -261,7 +294,8 @@ TEST_CASE("enqueue_many answers in order, inserts in id order, and is all or not
         R"({"tool": "t", "operation_id": "c", "arguments": {"a": 1}},)"
         R"({"tool": "t", "operation_id": "a", "run_at": "2100-01-01", "priority": 7},)"
         R"({"tool": "t", "operation_id": "c", "arguments": {"a": 1.0}},)"
-        R"({"tool": "t", "run_id": "r"}, {"tool": "t", "run_id": "r", "occurrence": 2}]'))");
+        R"({"tool": "t", "run_id": "r"}, {"tool": "t", "run_id": "r", "occurrence": 2}]'))"
+    );
     REQUIRE(rows.size() == 5);
     CHECK(rows[0] == Row{"c", "f"});
     CHECK(rows[1] == Row{"a", "f"});
@@ -269,11 +303,15 @@ TEST_CASE("enqueue_many answers in order, inserts in id order, and is all or not
     CHECK(rows[3][1] == "f");
     CHECK(rows[4][1] == "f");
     CHECK(rows[3][0] != rows[4][0]);
-    CHECK(session.text("SELECT array_agg(operation_id ORDER BY seq) = "
-                       "array_agg(operation_id ORDER BY operation_id COLLATE \"C\") "
-                       "FROM outbox.operation") == "t");
-    CHECK(session.query("SELECT status, priority FROM outbox.operations WHERE operation_id = 'a'") ==
-          Rows{{"scheduled", "7"}});
+    CHECK(
+        session.text("SELECT array_agg(operation_id ORDER BY seq) = "
+                     "array_agg(operation_id ORDER BY operation_id COLLATE \"C\") "
+                     "FROM outbox.operation") == "t"
+    );
+    CHECK(
+        session.query("SELECT status, priority FROM outbox.operations WHERE operation_id = 'a'") ==
+        Rows{{"scheduled", "7"}}
+    );
     CHECK(session.query("SELECT * FROM outbox.enqueue_many('[]')").empty());
 
     struct Bad {
@@ -283,13 +321,19 @@ TEST_CASE("enqueue_many answers in order, inserts in id order, and is all or not
     };
     for (const auto& bad : std::vector<Bad>{
              {R"({"tool": "t"})", "OB400", "Neither"},
-             {R"({"tool": "t", "operation_id": "c", "arguments": {"a": 2}})", "OB422", "other arguments"},
+             {R"({"tool": "t", "operation_id": "c", "arguments": {"a": 2}})",
+              "OB422",
+              "other arguments"},
              {R"({"tool": "t", "operation_id": "x", "occurrence": "two"})", "OB400", "two"},
              {R"({"tool": "t", "operation_id": "x", "prority": 1})", "OB400", "Members"},
-             {R"("t")", "OB400", "string"}}) {
+             {R"("t")", "OB400", "string"}
+         }) {
         INFO(bad.item);
-        auto error = refusal(session, "SELECT * FROM outbox.enqueue_many($1::jsonb)",
-                             {R"([{"tool": "t", "operation_id": "new"}, )" + bad.item + "]"});
+        auto error = refusal(
+            session,
+            "SELECT * FROM outbox.enqueue_many($1::jsonb)",
+            {R"([{"tool": "t", "operation_id": "new"}, )" + bad.item + "]"}
+        );
         CHECK(error.sqlstate == bad.state);
         CHECK_THAT(error.detail, ContainsSubstring("requests[1]"));
         CHECK_THAT(error.detail, ContainsSubstring(bad.says));

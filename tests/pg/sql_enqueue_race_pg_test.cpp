@@ -63,8 +63,10 @@ TEST_CASE("a plain insert waits for an enqueue as well") {
     auto second = database.connect();
     first.run("BEGIN");
     first.query(kEnqueue);
-    second.send("INSERT INTO outbox.operation (operation_id, tool) VALUES ('op-1', 'create_ticket') "
-                "ON CONFLICT (operation_id) DO NOTHING RETURNING operation_id");
+    second.send(
+        "INSERT INTO outbox.operation (operation_id, tool) VALUES ('op-1', 'create_ticket') "
+        "ON CONFLICT (operation_id) DO NOTHING RETURNING operation_id"
+    );
     CHECK(second.still_running(300ms));
     first.run("COMMIT");
     CHECK(second.receive().empty());
@@ -95,8 +97,8 @@ TEST_CASE("batches in opposite order do not deadlock") {
     auto first = database.connect();
     auto second = database.connect();
     auto many = [](const std::string& a, const std::string& b) {
-        return "SELECT replayed FROM outbox.enqueue_many('[{\"tool\": \"t\", \"operation_id\": \"" + a +
-               "\"}, {\"tool\": \"t\", \"operation_id\": \"" + b + "\"}]')";
+        return "SELECT replayed FROM outbox.enqueue_many('[{\"tool\": \"t\", \"operation_id\": \"" +
+               a + "\"}, {\"tool\": \"t\", \"operation_id\": \"" + b + "\"}]')";
     };
     first.run("BEGIN");
     CHECK(first.query(many("a", "b")) == Rows{{"f"}, {"f"}});
@@ -126,7 +128,8 @@ TEST_CASE("of two retries of a failed one, one arms it and one replays") {
     first.query(kEnqueue);
     bring_to(first, "op-1", "failed");
     const std::string retry =
-        "SELECT status, replayed FROM outbox.enqueue('create_ticket', '{\"title\": \"x\"}', 'op-1', "
+        "SELECT status, replayed FROM outbox.enqueue('create_ticket', '{\"title\": \"x\"}', "
+        "'op-1', "
         "retry_failed => true)";
     first.run("BEGIN");
     CHECK(first.query(retry) == Rows{{"pending", "f"}});
@@ -168,6 +171,8 @@ TEST_CASE("eight planners, one id each time, one operation") {
     CHECK(session.text("SELECT count(*) FROM outbox.operation") == "50");
     CHECK(session.text("SELECT count(*) FROM outbox.queue") == "50");
     // Five or six of eight committed: all but the first of them replayed.
-    CHECK(session.text("SELECT count(*) FROM (SELECT operation_id FROM outbox.event "
-                       "WHERE kind = 'replayed' GROUP BY 1 HAVING count(*) IN (4, 5)) e") == "50");
+    CHECK(
+        session.text("SELECT count(*) FROM (SELECT operation_id FROM outbox.event "
+                     "WHERE kind = 'replayed' GROUP BY 1 HAVING count(*) IN (4, 5)) e") == "50"
+    );
 }

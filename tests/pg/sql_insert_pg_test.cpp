@@ -17,14 +17,22 @@ TEST_CASE("a plain insert files the work in the same transaction") {
 
     session.run(
         "INSERT INTO outbox.operation (operation_id, tool, priority, run_at, expires_at) VALUES "
-        "('op-1', 'echo', 3, NULL, 'tomorrow'), ('op-2', 'mail', 0, now() + interval '1 hour', NULL)");
-    CHECK(session.query("SELECT tool, status, priority, expires_at IS NOT NULL, lease_epoch, attempts "
-                        "FROM outbox.queue ORDER BY seq") ==
-          Rows{{"echo", "pending", "3", "t", "0", "0"}, {"mail", "scheduled", "0", "f", "0", "0"}});
+        "('op-1', 'echo', 3, NULL, 'tomorrow'), ('op-2', 'mail', 0, now() + interval '1 hour', "
+        "NULL)"
+    );
+    CHECK(
+        session.query(
+            "SELECT tool, status, priority, expires_at IS NOT NULL, lease_epoch, attempts "
+            "FROM outbox.queue ORDER BY seq"
+        ) ==
+        Rows{{"echo", "pending", "3", "t", "0", "0"}, {"mail", "scheduled", "0", "f", "0", "0"}}
+    );
 
     // A known id files nothing.
-    session.run("INSERT INTO outbox.operation (operation_id, tool) VALUES ('op-1', 'echo') "
-                "ON CONFLICT (operation_id) DO NOTHING");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool) VALUES ('op-1', 'echo') "
+        "ON CONFLICT (operation_id) DO NOTHING"
+    );
     CHECK(session.text("SELECT count(*) FROM outbox.queue") == "2");
 }
 
@@ -33,29 +41,38 @@ TEST_CASE("a plain insert equals enqueue") {
     auto session = database.connect();
     session.run(
         "INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, run_at, "
-        "expires_at, max_attempts, traceparent, labels) VALUES ('plain', 't', '{\"a\": 1}', 'r', 5, "
+        "expires_at, max_attempts, traceparent, labels) VALUES ('plain', 't', '{\"a\": 1}', 'r', "
+        "5, "
         "'2100-01-01', '2100-01-02', 3, '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', "
-        "'{\"team\": \"x\"}')");
+        "'{\"team\": \"x\"}')"
+    );
     session.run(
         "SELECT outbox.enqueue('t', '{\"a\": 1}', 'function', 'r', priority => 5::smallint, "
         "run_at => '2100-01-01', expires_at => '2100-01-02', max_attempts => 3, "
         "traceparent => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', "
-        "labels => '{\"team\": \"x\"}')");
+        "labels => '{\"team\": \"x\"}')"
+    );
     auto rows = session.query(
         "SELECT to_jsonb(o) - 'operation_id' - 'seq' - 'created_at', to_jsonb(q) - 'seq' "
-        "FROM outbox.operation o JOIN outbox.queue q USING (seq) ORDER BY o.seq");
+        "FROM outbox.operation o JOIN outbox.queue q USING (seq) ORDER BY o.seq"
+    );
     REQUIRE(rows.size() == 2);
     CHECK(rows[0] == rows[1]);
 
     // The defaults are equal too, and each road knows what the other recorded.
-    session.run("INSERT INTO outbox.operation (operation_id, tool) VALUES ('plain-2', 't'); "
-                "SELECT outbox.enqueue('t', operation_id => 'function-2')");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool) VALUES ('plain-2', 't'); "
+        "SELECT outbox.enqueue('t', operation_id => 'function-2')"
+    );
     rows = session.query(
         "SELECT to_jsonb(o) - 'operation_id' - 'seq' - 'created_at', to_jsonb(q) - 'seq' "
         "FROM outbox.operation o JOIN outbox.queue q USING (seq) "
-        "WHERE operation_id LIKE '%-2' ORDER BY o.seq");
+        "WHERE operation_id LIKE '%-2' ORDER BY o.seq"
+    );
     CHECK(rows[0] == rows[1]);
-    CHECK(session.text("SELECT replayed FROM outbox.enqueue('t', operation_id => 'plain-2')") == "t");
+    CHECK(
+        session.text("SELECT replayed FROM outbox.enqueue('t', operation_id => 'plain-2')") == "t"
+    );
     CHECK(session
               .query("INSERT INTO outbox.operation (operation_id, tool) VALUES ('function-2', 't') "
                      "ON CONFLICT (operation_id) DO NOTHING RETURNING operation_id")
@@ -81,7 +98,8 @@ TEST_CASE("a limit holds on both roads") {
         {"tool", "''", "'x'"},
         {"arguments", "'[]'::jsonb", "'{}'::jsonb"},
         {"arguments", "'null'::jsonb", "'{\"a\": null}'::jsonb"},
-        {"arguments", "jsonb_build_object('a', repeat('x', 1048568))",
+        {"arguments",
+         "jsonb_build_object('a', repeat('x', 1048568))",
          "jsonb_build_object('a', repeat('x', 1048567))"},
         {"run_id", "repeat('x', 201)", "repeat('x', 200)"},
         {"run_id", "E'a\\tb'", "'a b'"},
@@ -91,9 +109,11 @@ TEST_CASE("a limit holds on both roads") {
         {"expires_at", "'-infinity'::timestamptz", "'2000-01-01'::timestamptz"},
         {"max_attempts", "0", "1"},
         {"max_attempts", "1001", "1000"},
-        {"traceparent", "'00-00000000000000000000000000000000-b7ad6b7169203331-01'",
+        {"traceparent",
+         "'00-00000000000000000000000000000000-b7ad6b7169203331-01'",
          "'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00'"},
-        {"traceparent", "'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
+        {"traceparent",
+         "'ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'",
          "'01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ff'"},
         {"labels", "'{\"a\": 1}'::jsonb", "'{\"a\": \"1\"}'::jsonb"},
         {"labels", "'[\"a\"]'::jsonb", "'{}'::jsonb"},
@@ -126,7 +146,9 @@ TEST_CASE("a limit holds on both roads") {
         };
         CHECK(refusal(session, insert(limit.bad)).sqlstate == "23514");
         auto error = refusal(session, enqueue(limit.bad));
-        CHECK(error.sqlstate == (limit.bad.find("1048568") == std::string::npos ? "OB400" : "OB413"));
+        CHECK(
+            error.sqlstate == (limit.bad.find("1048568") == std::string::npos ? "OB400" : "OB413")
+        );
         CHECK_FALSE(error.detail.empty());
         CHECK_FALSE(error.hint.empty());
         CHECK_NOTHROW(session.query(insert(limit.good)));
@@ -155,7 +177,8 @@ TEST_CASE("a hostile search_path does not reach the filing trigger") {
         "LANGUAGE sql AS $$SELECT evil.spring('lock'); SELECT true$$; "
         "CREATE FUNCTION evil.later(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS "
         "$$SELECT evil.spring('>'); SELECT true$$; "
-        "CREATE OPERATOR evil.> (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = evil.later); "
+        "CREATE OPERATOR evil.> (LEFTARG = timestamptz, RIGHTARG = timestamptz, FUNCTION = "
+        "evil.later); "
         "CREATE FUNCTION evil.same(text, text) RETURNS boolean LANGUAGE sql AS "
         "$$SELECT evil.spring('='); SELECT true$$; "
         "CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.same); "
@@ -164,12 +187,15 @@ TEST_CASE("a hostile search_path does not reach the filing trigger") {
         "CREATE TEMP TABLE added (seq bigint, tool text, priority smallint, run_at timestamptz, "
         "expires_at timestamptz); INSERT INTO added VALUES (998, 'evil', 0); "
         "CREATE TEMP TABLE queue (seq bigint); "
-        "SET search_path = evil, pg_temp, pg_catalog");
+        "SET search_path = evil, pg_temp, pg_catalog"
+    );
     auto sleeper = database.connect();
     sleeper.run("LISTEN outbox_wake; SELECT pg_advisory_lock(1869968504, hashtext('echo'))");
 
-    session.run("INSERT INTO outbox.operation (operation_id, tool, run_at) "
-                "VALUES ('op-1', 'echo', '2000-01-01')");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool, run_at) "
+        "VALUES ('op-1', 'echo', '2000-01-01')"
+    );
     CHECK(session.query("SELECT tool, status FROM outbox.queue") == Rows{{"echo", "pending"}});
     CHECK(session.query("SELECT what FROM evil.trap").empty());
     sleeper.run("SELECT");
@@ -189,8 +215,10 @@ TEST_CASE("only a sleeping daemon is notified, once per statement and tool") {
     CHECK(heard().empty());
 
     daemon.run("SELECT pg_try_advisory_lock(1869968504, hashtext('echo'))");
-    session.run("INSERT INTO outbox.operation (operation_id, tool) "
-                "VALUES ('b', 'echo'), ('c', 'echo'), ('d', 'mail')");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool) "
+        "VALUES ('b', 'echo'), ('c', 'echo'), ('d', 'mail')"
+    );
     CHECK(heard() == std::vector<std::string>{"echo"});
     session.run("SELECT outbox.enqueue('echo', operation_id => 'e')");
     CHECK(heard() == std::vector<std::string>{"echo"});
@@ -229,8 +257,12 @@ TEST_CASE("two-phase commit works with the wake-up off") {
 TEST_CASE("one statement may insert many") {
     Database database;
     auto session = database.connect();
-    session.run("INSERT INTO outbox.operation (operation_id, tool) "
-                "SELECT 'op-' || n, 't' FROM generate_series(1, 1000) n");
-    CHECK(session.text("SELECT count(*) FROM outbox.operation JOIN outbox.queue USING (seq, tool)") ==
-          "1000");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool) "
+        "SELECT 'op-' || n, 't' FROM generate_series(1, 1000) n"
+    );
+    CHECK(
+        session.text("SELECT count(*) FROM outbox.operation JOIN outbox.queue USING (seq, tool)") ==
+        "1000"
+    );
 }

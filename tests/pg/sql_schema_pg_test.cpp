@@ -30,17 +30,16 @@ std::string output_of(const std::string& command) {
     return text;
 }
 
-// What differs between versions of pg_dump without any difference in the schema: comments, settings,
-// the key of \restrict, blank lines. Tabs become spaces, as everywhere here.
+// What differs between versions of pg_dump without any difference in the schema: comments,
+// settings, the key of \restrict, blank lines. Tabs become spaces, as everywhere here.
 std::string normalised(const std::string& dump) {
     std::istringstream lines(dump);
     std::string text;
     for (std::string line; std::getline(lines, line);) {
-        auto begins = [&](const char* what) {
-            return line.rfind(what, 0) == 0;
-        };
-        if (line.empty() || begins("--") || begins("SET ") || begins("SELECT pg_catalog.set_config") ||
-            begins("\\restrict") || begins("\\unrestrict")) {
+        auto begins = [&](const char* what) { return line.rfind(what, 0) == 0; };
+        if (line.empty() || begins("--") || begins("SET ") ||
+            begins("SELECT pg_catalog.set_config") || begins("\\restrict") ||
+            begins("\\unrestrict")) {
             continue;
         }
         for (auto at = line.find('\t'); at != std::string::npos; at = line.find('\t')) {
@@ -57,8 +56,12 @@ std::string normalised(const std::string& dump) {
 //   OUTBOX_UPDATE_GOLDEN=1 tests/support/pg_cluster.sh build/dev/tests/pg/pg_tests "the schema*"
 TEST_CASE("the schema is the one that was reviewed") {
     Database database;
-    auto dump = normalised(output_of(environment("OUTBOX_TEST_PGBIN") + "/pg_dump --schema-only "
-                                     "--no-owner --schema outbox --dbname '" + database.dsn() + "'"));
+    auto dump = normalised(output_of(
+        environment("OUTBOX_TEST_PGBIN") +
+        "/pg_dump --schema-only "
+        "--no-owner --schema outbox --dbname '" +
+        database.dsn() + "'"
+    ));
     REQUIRE(dump.size() > 10'000);
     const std::string path = OUTBOX_SOURCE_DIR "/tests/golden/schema.sql";
     if (!environment("OUTBOX_UPDATE_GOLDEN").empty()) {
@@ -86,8 +89,10 @@ TEST_CASE("every embedded query prepares against the migrated schema") {
         INFO(query.name);
         CHECK_NOTHROW(session.run("PREPARE q_" + std::string(query.name) + " AS " + *query.text));
     }
-    CHECK(session.text("SELECT count(*) FROM pg_prepared_statements") ==
-          std::to_string(outbox::sql::queries().size()));
+    CHECK(
+        session.text("SELECT count(*) FROM pg_prepared_statements") ==
+        std::to_string(outbox::sql::queries().size())
+    );
 }
 
 TEST_CASE("migrations are numbered, named and hashed") {
@@ -117,15 +122,27 @@ TEST_CASE("a table defends itself against impossible states") {
     Database database;
     auto session = database.connect();
     session.run("INSERT INTO outbox.operation (operation_id, tool) VALUES ('op-1', 't')");
-    for (std::string change : {"status = 'done'", "status = 'scheduled'", "status = 'attempting'",
-                               "status = 'unknown'", "attention = 'whatever'"}) {
+    for (std::string change :
+         {"status = 'done'",
+          "status = 'scheduled'",
+          "status = 'attempting'",
+          "status = 'unknown'",
+          "attention = 'whatever'"}) {
         INFO(change);
         CHECK(refusal(session, "UPDATE outbox.queue SET " + change).sqlstate == "23514");
     }
-    CHECK(refusal(session, "INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch) "
-                           "VALUES (1, 'failed', 1, 1)").sqlstate == "23514");
-    CHECK(refusal(session, "INSERT INTO outbox.event (operation_id, kind) VALUES ('op-1', 'done')")
-              .sqlstate == "23514");
+    CHECK(
+        refusal(
+            session,
+            "INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch) "
+            "VALUES (1, 'failed', 1, 1)"
+        )
+            .sqlstate == "23514"
+    );
+    CHECK(
+        refusal(session, "INSERT INTO outbox.event (operation_id, kind) VALUES ('op-1', 'done')")
+            .sqlstate == "23514"
+    );
 }
 
 TEST_CASE("the planner's calls touch few rows, even with plans made while the tables were empty") {
@@ -147,11 +164,13 @@ TEST_CASE("the planner's calls touch few rows, even with plans made while the ta
             session.query(call);
         }
     }
-    session.run("INSERT INTO outbox.operation (operation_id, tool) "
-                "SELECT 'op-' || n, 't' FROM generate_series(1, 20000) n ON CONFLICT DO NOTHING; "
-                "WITH gone AS (DELETE FROM outbox.queue WHERE seq % 2 = 1 RETURNING seq) "
-                "INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, error) "
-                "SELECT seq, 'failed', 1, 2, '{}' FROM gone");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool) "
+        "SELECT 'op-' || n, 't' FROM generate_series(1, 20000) n ON CONFLICT DO NOTHING; "
+        "WITH gone AS (DELETE FROM outbox.queue WHERE seq % 2 = 1 RETURNING seq) "
+        "INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, error) "
+        "SELECT seq, 'failed', 1, 2, '{}' FROM gone"
+    );
     const std::string touched =
         "SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) "
         "FROM pg_stat_xact_user_tables WHERE schemaname = 'outbox' AND relname <> 'tool'";

@@ -15,8 +15,9 @@ using tests::Value;
 
 namespace {
 
-const std::vector<std::string> kStatuses{"pending",   "scheduled", "attempting", "unknown",
-                                         "succeeded", "failed",    "cancelled"};
+const std::vector<std::string> kStatuses{
+    "pending", "scheduled", "attempting", "unknown", "succeeded", "failed", "cancelled"
+};
 
 void insert(Session& session, const std::string& id) {
     session.query("INSERT INTO outbox.operation (operation_id, tool) VALUES ($1, 't')", {id});
@@ -35,10 +36,12 @@ std::string status_of(Session& session, const std::string& id) {
 }
 
 std::string epoch_of(Session& session, const std::string& id) {
-    return session.text("SELECT coalesce(q.lease_epoch, e.lease_epoch) FROM outbox.operation o "
-                        "LEFT JOIN outbox.queue q USING (seq) LEFT JOIN outbox.outcome e USING (seq) "
-                        "WHERE operation_id = $1",
-                        {id});
+    return session.text(
+        "SELECT coalesce(q.lease_epoch, e.lease_epoch) FROM outbox.operation o "
+        "LEFT JOIN outbox.queue q USING (seq) LEFT JOIN outbox.outcome e USING (seq) "
+        "WHERE operation_id = $1",
+        {id}
+    );
 }
 
 }  // namespace
@@ -51,10 +54,14 @@ TEST_CASE("get is one row, and none for an unknown id") {
         CHECK(status_of(session, status) == status);
     }
     CHECK(session.query("SELECT * FROM outbox.get('nothing')").empty());
-    CHECK(session.query("SELECT replayed, result, error, tool, run_id, attempts, attempt_epoch, "
-                        "started_at IS NOT NULL, finished_at IS NOT NULL, compensates, attention, "
-                        "pg_typeof(attempts), pg_typeof(attempt_epoch) FROM outbox.get('succeeded')") ==
-          Rows{{{}, R"({"id": "T-1"})", {}, "t", {}, "1", "1", "t", "t", {}, {}, "integer", "integer"}});
+    CHECK(
+        session.query("SELECT replayed, result, error, tool, run_id, attempts, attempt_epoch, "
+                      "started_at IS NOT NULL, finished_at IS NOT NULL, compensates, attention, "
+                      "pg_typeof(attempts), pg_typeof(attempt_epoch) FROM outbox.get('succeeded')"
+        ) ==
+        Rows{{{}, R"({"id": "T-1"})", {}, "t", {}, "1", "1", "t", "t", {}, {}, "integer", "integer"}
+        }
+    );
     // A read leaves nothing behind.
     CHECK(session.text("SELECT count(*) FROM outbox.event") == "0");
 }
@@ -78,10 +85,17 @@ TEST_CASE("cancel takes back what has not been attempted") {
     CHECK(cancel("pending") == "already_cancelled");
     CHECK(cancel("nothing") == "not_found");
     CHECK(status_of(session, "pending") == "cancelled");
-    CHECK(session.query("SELECT operation_id, detail->>'reason', actor FROM outbox.event ORDER BY id") ==
-          Rows{{"pending", "changed my mind", "postgres"}, {"scheduled", "changed my mind", "postgres"}});
-    CHECK(session.text("SELECT count(*) FROM outbox.operation o JOIN outbox.queue q USING (seq) "
-                       "JOIN outbox.outcome e USING (seq)") == "0");
+    CHECK(
+        session.query("SELECT operation_id, detail->>'reason', actor FROM outbox.event ORDER BY id"
+        ) ==
+        Rows{
+            {"pending", "changed my mind", "postgres"}, {"scheduled", "changed my mind", "postgres"}
+        }
+    );
+    CHECK(
+        session.text("SELECT count(*) FROM outbox.operation o JOIN outbox.queue q USING (seq) "
+                     "JOIN outbox.outcome e USING (seq)") == "0"
+    );
 }
 
 TEST_CASE("a cancel that comes during a lease is too late, and leaves no lock") {
@@ -137,14 +151,18 @@ TEST_CASE("retry arms what failed") {
     daemon.run("LISTEN outbox_wake; SELECT pg_advisory_lock(1869968504, hashtext('t'))");
     auto before = std::stoi(epoch_of(session, "failed"));
     for (const auto& status : kStatuses) {
-        CHECK(session.text("SELECT outbox.retry($1, 'fixed')", {status}) ==
-              (status == "failed" ? "armed" : "not_failed"));
+        CHECK(
+            session.text("SELECT outbox.retry($1, 'fixed')", {status}) ==
+            (status == "failed" ? "armed" : "not_failed")
+        );
     }
     CHECK(session.text("SELECT outbox.retry('nothing', 'fixed')") == "not_found");
     CHECK(status_of(session, "failed") == "pending");
     CHECK(std::stoi(epoch_of(session, "failed")) == before + 1);
-    CHECK(session.query("SELECT kind, detail->>'reason', detail->'error'->>'code' FROM outbox.event") ==
-          Rows{{"retried", "fixed", "validation"}});
+    CHECK(
+        session.query("SELECT kind, detail->>'reason', detail->'error'->>'code' FROM outbox.event"
+        ) == Rows{{"retried", "fixed", "validation"}}
+    );
     daemon.run("SELECT");
     CHECK(daemon.notifications() == std::vector<std::string>{"t"});
 }
@@ -154,10 +172,14 @@ TEST_CASE("resolve settles an unknown operation by a person's verdict") {
     auto session = database.connect();
     tests::publish_tool(session, "t");
     insert_all(session);
-    auto resolve = [&](const std::string& id, const std::string& verdict, const Value& epoch,
+    auto resolve = [&](const std::string& id,
+                       const std::string& verdict,
+                       const Value& epoch,
                        const Value& result = {}) {
-        return session.text("SELECT outbox.resolve($1, $2, 'looked', 'ada', $3::integer, $4::jsonb)",
-                            {id, verdict, epoch, result});
+        return session.text(
+            "SELECT outbox.resolve($1, $2, 'looked', 'ada', $3::integer, $4::jsonb)",
+            {id, verdict, epoch, result}
+        );
     };
     for (const auto& status : kStatuses) {
         if (status != "unknown") {
@@ -172,43 +194,61 @@ TEST_CASE("resolve settles an unknown operation by a person's verdict") {
     CHECK(session.text("SELECT count(*) FROM outbox.event") == "0");
 
     // The deadline has passed, but not settle (10 s).
-    session.run("UPDATE outbox.queue SET deadline_at = now() - interval '9 s' WHERE status = 'unknown'");
+    session.run(
+        "UPDATE outbox.queue SET deadline_at = now() - interval '9 s' WHERE status = 'unknown'"
+    );
     CHECK(resolve("unknown", "not_applied", "1") == "too_early");
-    session.run("UPDATE outbox.queue SET deadline_at = now() - interval '11 s', attention = 'give_up', "
-                "due_at = 'infinity', absent_count = 1, probes = 5, accepted = true, "
-                "lease_epoch = lease_epoch + 1 WHERE status = 'unknown'");  // a probe's claim
+    session.run(
+        "UPDATE outbox.queue SET deadline_at = now() - interval '11 s', attention = 'give_up', "
+        "due_at = 'infinity', absent_count = 1, probes = 5, accepted = true, "
+        "lease_epoch = lease_epoch + 1 WHERE status = 'unknown'"
+    );  // a probe's claim
     auto before = std::stoi(epoch_of(session, "unknown"));
     CHECK(resolve("unknown", "not_applied", "1") == "resolved");
-    CHECK(session.query("SELECT status, lease_epoch, due_at <= now(), attention, absent_count, probes, "
-                        "accepted, unknown_since, attempts FROM outbox.queue q JOIN outbox.operation o "
-                        "USING (seq) WHERE operation_id = 'unknown'") ==
-          Rows{{"scheduled", std::to_string(before + 1), "t", {}, "0", "0", "f", {}, "1"}});
-    CHECK(session.query("SELECT kind, actor, detail->>'verdict', detail->>'reason', "
-                        "detail->>'session_user' FROM outbox.event") ==
-          Rows{{"resolved", "ada", "not_applied", "looked", "postgres"}});
+    CHECK(
+        session.query(
+            "SELECT status, lease_epoch, due_at <= now(), attention, absent_count, probes, "
+            "accepted, unknown_since, attempts FROM outbox.queue q JOIN outbox.operation o "
+            "USING (seq) WHERE operation_id = 'unknown'"
+        ) == Rows{{"scheduled", std::to_string(before + 1), "t", {}, "0", "0", "f", {}, "1"}}
+    );
+    CHECK(
+        session.query("SELECT kind, actor, detail->>'verdict', detail->>'reason', "
+                      "detail->>'session_user' FROM outbox.event"
+        ) == Rows{{"resolved", "ada", "not_applied", "looked", "postgres"}}
+    );
 
     // Applied, whatever the clock says; the result is the person's.
     insert(session, "op-2");
     bring_to(session, "op-2", "unknown");
     CHECK(resolve("op-2", "applied", "1", R"({"id": "T-9"})") == "resolved");
-    CHECK(session.query("SELECT status, result, attention FROM outbox.get('op-2')") ==
-          Rows{{"succeeded", R"({"id": "T-9"})", {}}});
+    CHECK(
+        session.query("SELECT status, result, attention FROM outbox.get('op-2')") ==
+        Rows{{"succeeded", R"({"id": "T-9"})", {}}}
+    );
 
     // Attempts used up: it did not happen, and it will not.
-    session.run("INSERT INTO outbox.operation (operation_id, tool, max_attempts) VALUES ('op-3', 't', 1)");
+    session.run(
+        "INSERT INTO outbox.operation (operation_id, tool, max_attempts) VALUES ('op-3', 't', 1)"
+    );
     bring_to(session, "op-3", "unknown");
     session.run("UPDATE outbox.queue SET deadline_at = now() - interval '11 s'");
     CHECK(resolve("op-3", "not_applied", "1") == "resolved");
-    CHECK(session.query("SELECT status, error->>'code' FROM outbox.get('op-3')") ==
-          Rows{{"failed", "not_applied"}});
+    CHECK(
+        session.query("SELECT status, error->>'code' FROM outbox.get('op-3')") ==
+        Rows{{"failed", "not_applied"}}
+    );
 }
 
 TEST_CASE("a verdict needs its words") {
     Database database;
     auto session = database.connect();
     insert(session, "op-1");
-    for (std::string call : {"'op-1', 'maybe', 'r', 'a', 1", "'op-1', NULL, 'r', 'a', 1",
-                             "'op-1', 'applied', ' ', 'a', 1", "'op-1', 'applied', 'r', NULL, 1"}) {
+    for (std::string call :
+         {"'op-1', 'maybe', 'r', 'a', 1",
+          "'op-1', NULL, 'r', 'a', 1",
+          "'op-1', 'applied', ' ', 'a', 1",
+          "'op-1', 'applied', 'r', NULL, 1"}) {
         INFO(call);
         auto error = refusal(session, "SELECT outbox.resolve(" + call + ")");
         CHECK(error.sqlstate == "OB400");
@@ -223,25 +263,41 @@ TEST_CASE("an effect that late evidence has proved cannot be resolved away") {
     for (std::string verdict : {"applied", "not_applied"}) {
         insert(session, verdict);
         bring_to(session, verdict, "unknown");
-        session.run("UPDATE outbox.queue SET attention = 'late_effect', result = '{\"id\": 1}', "
-                    "deadline_at = now() - interval '1 h'");
-        CHECK(session.text("SELECT outbox.resolve($1, $1, 'looked', 'ada', 1, '{\"id\": 2}')", {verdict}) ==
-              "resolved");
+        session.run(
+            "UPDATE outbox.queue SET attention = 'late_effect', result = '{\"id\": 1}', "
+            "deadline_at = now() - interval '1 h'"
+        );
+        CHECK(
+            session.text(
+                "SELECT outbox.resolve($1, $1, 'looked', 'ada', 1, '{\"id\": 2}')", {verdict}
+            ) == "resolved"
+        );
     }
-    CHECK(session.query("SELECT status, result, attention FROM outbox.operations ORDER BY seq") ==
-          Rows{{"succeeded", R"({"id": 2})", "duplicate_effect"},
-               {"succeeded", R"({"id": 1})", "late_effect"}});
+    CHECK(
+        session.query("SELECT status, result, attention FROM outbox.operations ORDER BY seq") ==
+        Rows{
+            {"succeeded", R"({"id": 2})", "duplicate_effect"},
+            {"succeeded", R"({"id": 1})", "late_effect"}
+        }
+    );
 }
 
 TEST_CASE("acknowledge clears the flag of a final operation") {
     Database database;
     auto session = database.connect();
     insert_all(session);
-    session.run("UPDATE outbox.outcome SET attention = 'late_effect' WHERE outcome = 'succeeded'; "
-                "UPDATE outbox.queue SET attention = 'manual' WHERE status = 'unknown'");
-    CHECK(session.query("SELECT operation_id, attention FROM outbox.attention ORDER BY 1") ==
-          Rows{{"succeeded", "late_effect"}, {"unknown", "manual"}});
-    CHECK(session.text("SELECT count(*) FROM outbox.attention WHERE why IS NULL OR since IS NULL") == "0");
+    session.run(
+        "UPDATE outbox.outcome SET attention = 'late_effect' WHERE outcome = 'succeeded'; "
+        "UPDATE outbox.queue SET attention = 'manual' WHERE status = 'unknown'"
+    );
+    CHECK(
+        session.query("SELECT operation_id, attention FROM outbox.attention ORDER BY 1") ==
+        Rows{{"succeeded", "late_effect"}, {"unknown", "manual"}}
+    );
+    CHECK(
+        session.text("SELECT count(*) FROM outbox.attention WHERE why IS NULL OR since IS NULL") ==
+        "0"
+    );
     auto acknowledge = [&](const std::string& id) {
         return session.text("SELECT outbox.acknowledge($1, 'seen', 'ada')", {id});
     };
@@ -251,8 +307,10 @@ TEST_CASE("acknowledge clears the flag of a final operation") {
     CHECK(acknowledge("unknown") == "nothing_to_acknowledge");
     CHECK(acknowledge("nothing") == "not_found");
     CHECK(session.query("SELECT operation_id FROM outbox.attention") == Rows{{"unknown"}});
-    CHECK(session.query("SELECT kind, actor, detail->>'attention' FROM outbox.event") ==
-          Rows{{"acknowledged", "ada", "late_effect"}});
+    CHECK(
+        session.query("SELECT kind, actor, detail->>'attention' FROM outbox.event") ==
+        Rows{{"acknowledged", "ada", "late_effect"}}
+    );
 }
 
 TEST_CASE("a tool is paused and resumed") {
@@ -262,7 +320,10 @@ TEST_CASE("a tool is paused and resumed") {
     CHECK(session.text("SELECT outbox.pause_tool('mail', 'provider down')") == "paused");
     auto since = session.text("SELECT paused_at FROM outbox.tool");
     CHECK(session.text("SELECT outbox.pause_tool('mail', 'still down')") == "paused");
-    CHECK(session.query("SELECT paused_at, paused_reason FROM outbox.tool") == Rows{{since, "still down"}});
+    CHECK(
+        session.query("SELECT paused_at, paused_reason FROM outbox.tool") ==
+        Rows{{since, "still down"}}
+    );
     CHECK(session.text("SELECT outbox.resume_tool('mail')") == "resumed");
     CHECK(session.query("SELECT paused_at, paused_reason FROM outbox.tool") == Rows{{{}, {}}});
     CHECK(refusal(session, "SELECT outbox.pause_tool('male', 'x')").sqlstate == "OB404");
@@ -273,19 +334,33 @@ TEST_CASE("the view tells how long it took and what is open") {
     Database database;
     auto session = database.connect();
     insert_all(session);
-    CHECK(session.text("SELECT count(*) FROM outbox.operations") == std::to_string(kStatuses.size()));
-    CHECK(session.text("SELECT took >= '0' AND waited >= '0' AND NOT needs_attention AND due_at IS NULL "
-                       "FROM outbox.operations WHERE status = 'succeeded'") == "t");
-    CHECK(session.text("SELECT leased_by IS NOT NULL AND due_at IS NOT NULL FROM outbox.operations "
-                       "WHERE status = 'attempting'") == "t");
+    CHECK(
+        session.text("SELECT count(*) FROM outbox.operations") == std::to_string(kStatuses.size())
+    );
+    CHECK(
+        session.text(
+            "SELECT took >= '0' AND waited >= '0' AND NOT needs_attention AND due_at IS NULL "
+            "FROM outbox.operations WHERE status = 'succeeded'"
+        ) == "t"
+    );
+    CHECK(
+        session.text("SELECT leased_by IS NOT NULL AND due_at IS NOT NULL FROM outbox.operations "
+                     "WHERE status = 'attempting'") == "t"
+    );
     // The columns of get are columns of the view, under the same names and types.
-    CHECK(session.text(
-              "SELECT count(*) FROM pg_proc p, unnest(p.proargnames, p.proargmodes, p.proallargtypes) "
-              "AS c (name, mode, type) WHERE p.oid = 'outbox.get'::regproc AND c.mode = 't' "
-              "AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = 'outbox.operations'::regclass "
-              "AND a.attname = c.name AND a.atttypid = c.type)") == "0");
-    CHECK(session.query("SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
-                        "WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind = 'v' AND a.attnum > 0 "
-                        "AND col_description(a.attrelid, a.attnum) IS NULL")
+    CHECK(
+        session.text("SELECT count(*) FROM pg_proc p, unnest(p.proargnames, p.proargmodes, "
+                     "p.proallargtypes) "
+                     "AS c (name, mode, type) WHERE p.oid = 'outbox.get'::regproc AND c.mode = 't' "
+                     "AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = "
+                     "'outbox.operations'::regclass "
+                     "AND a.attname = c.name AND a.atttypid = c.type)") == "0"
+    );
+    CHECK(session
+              .query("SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = "
+                     "a.attrelid "
+                     "WHERE c.relnamespace = 'outbox'::regnamespace AND c.relkind = 'v' AND "
+                     "a.attnum > 0 "
+                     "AND col_description(a.attrelid, a.attnum) IS NULL")
               .empty());
 }

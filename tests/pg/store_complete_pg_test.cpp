@@ -90,13 +90,15 @@ TEST_CASE("a batch of every kind of end keeps its order") {
         tests::retried(a[2], 60s),
         released,
         given_back,
-        tests::failed(a[5], "refused")};
+        tests::failed(a[5], "refused")
+    };
     batch[4].epoch = outbox::Epoch(99);
     auto fates = wait_for(t.store.complete(batch));
     CHECK(
         fates ==
         std::vector<Fate>{
-            Fate::applied, Fate::applied, Fate::applied, Fate::applied, Fate::fenced, Fate::applied}
+            Fate::applied, Fate::applied, Fate::applied, Fate::applied, Fate::fenced, Fate::applied
+        }
     );
     CHECK(t.state("op-1") == "unknown 2 1");
     CHECK(
@@ -290,7 +292,8 @@ TEST_CASE("the acknowledgement of a commit is lost: in doubt, and the next try f
     std::vector<Transition> batch{
         tests::succeeded(leased[0], object("id", "T-1")),
         tests::retried(leased[1], 60s),
-        tests::failed(leased[2], "no")};
+        tests::failed(leased[2], "no")
+    };
     // A commit that waits for a standby nobody has is on disk already; ending the session then
     // loses the answer and nothing else.
     auto settings = t.database.connect();

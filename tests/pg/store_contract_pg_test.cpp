@@ -23,11 +23,8 @@ class PgDriver : public tests::StoreDriver {
         sql_.query(
             "INSERT INTO outbox.operation (operation_id, tool, priority, run_at, expires_at) "
             "VALUES ($1, $2, $3::smallint, now() + $4::interval, now() + $5::interval)",
-            {op.id,
-             op.tool,
-             std::to_string(op.priority),
-             text_of(op.run_in),
-             text_of(op.expires_in)}
+            {op.id, op.tool, std::to_string(op.priority), text_of(op.run_in), text_of(op.expires_in)
+            }
         );
     }
     bool cancel(const std::string& id) override {

@@ -156,7 +156,8 @@ TEST_CASE("late effect: a later attempt in flight can then only end succeeded") 
     CHECK(t.sql.text("SELECT count(*) FROM outbox.queue") == "0");
 }
 
-TEST_CASE("late effect: the attempt in flight ends unknown in its turn, and its late answer counts") {
+TEST_CASE("late effect: the attempt in flight ends unknown in its turn, and its late answer counts"
+) {
     StoreFixture t;
     auto first = overslept(t, "op-1");
     settle(t, claim(t), Status::scheduled);
@@ -169,7 +170,9 @@ TEST_CASE("late effect: the attempt in flight ends unknown in its turn, and its 
 
     SECTION("another result is a second effect, and is said") {
         CHECK(late(t, tests::succeeded(second[0], "T-2")) == LateFate::duplicate);
-        CHECK(t.outcome("op-1", "attention || ' ' || (c.result #>> '{}')") == "duplicate_effect T-1");
+        CHECK(
+            t.outcome("op-1", "attention || ' ' || (c.result #>> '{}')") == "duplicate_effect T-1"
+        );
     }
     SECTION("the same result is the provider's own replay") {
         CHECK(late(t, tests::succeeded(second[0], "T-1")) == LateFate::flagged);

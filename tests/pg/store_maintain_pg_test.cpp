@@ -305,7 +305,8 @@ TEST_CASE("the catalogue: own tools are published, others' and pauses left alone
              "00:00:07",
              "{\"type\": \"object\"}",
              tests::kOtherWorker,
-             "why"}}
+             "why"}
+        }
     );
     CHECK(t.sql.text("SELECT count(*) FROM outbox.tool") == "3");
 

@@ -53,8 +53,10 @@ void come_back(StoreFixture& t, const std::string& was = "1:1:0000000A") {
 }
 
 std::string recorded(StoreFixture& t) {
-    return t.sql.text("SELECT coalesce(max(value), 'NULL') FROM outbox.setting "
-                      "WHERE name = 'timeline'");
+    return t.sql.text(
+        "SELECT coalesce(max(value), 'NULL') FROM outbox.setting "
+        "WHERE name = 'timeline'"
+    );
 }
 
 std::vector<outbox::ClaimedProbe> claim(StoreFixture& t) {
@@ -84,11 +86,9 @@ TEST_CASE("the first lease records where the outbox is, and nothing moves") {
     CHECK(recorded(t) == "NULL");
     CHECK(t.lease().size() == 3);
     CHECK(
-        recorded(t) == t.sql.text(
-                           "SELECT system_identifier || ':' || oid || ':00000001' "
-                           "FROM pg_control_system(), pg_database "
-                           "WHERE datname = current_database()"
-                       )
+        recorded(t) == t.sql.text("SELECT system_identifier || ':' || oid || ':00000001' "
+                                  "FROM pg_control_system(), pg_database "
+                                  "WHERE datname = current_database()")
     );
     Daemon second(t, tests::kOtherWorker);
     CHECK(second.lease().empty());
@@ -146,8 +146,9 @@ TEST_CASE("after a timeline change what was open is unknown before anything is l
     CHECK(t.queue("unknown", "deadline_at > now() + interval '15 s'") == "true");
     // An attempt under way ends as ever, and is no longer one that may be given back as unsent.
     CHECK(t.queue("lost", "leased_by") == kNobody);
-    CHECK(wait_for(t.store.release_lost_leases(
-              WorkerId(tests::kWorker), {flying.intent.seq})) == 0);
+    CHECK(
+        wait_for(t.store.release_lost_leases(WorkerId(tests::kWorker), {flying.intent.seq})) == 0
+    );
     CHECK(t.state("lost") == "attempting 1 1");
     CHECK(t.complete(tests::succeeded(flying, "T-1")) == Fate::applied);
     CHECK(t.state("attempting") == "succeeded 2 1");
@@ -198,14 +199,17 @@ TEST_CASE("an attempt that the new timeline does not know cannot write over it")
     REQUIRE(daemon.lease().empty());
     SECTION("no effect: an event, nothing more") {
         CHECK(t.complete(tests::retried(attempt, 0ms)) == Fate::fenced);
-        CHECK(wait_for(t.store.record_late(tests::retried(attempt, 0ms))) ==
-              outbox::LateFate::stored);
+        CHECK(
+            wait_for(t.store.record_late(tests::retried(attempt, 0ms))) == outbox::LateFate::stored
+        );
         CHECK(t.state("op") == "unknown 1000 0");
     }
     SECTION("an effect settles it") {
         CHECK(t.complete(tests::succeeded(attempt, "T-1")) == Fate::fenced);
-        CHECK(wait_for(t.store.record_late(tests::succeeded(attempt, "T-1"))) ==
-              outbox::LateFate::settled);
+        CHECK(
+            wait_for(t.store.record_late(tests::succeeded(attempt, "T-1"))) ==
+            outbox::LateFate::settled
+        );
         CHECK(t.state("op") == "succeeded 1001 0");
         CHECK(t.outcome("op", "attention") == "NULL");
     }
@@ -250,11 +254,13 @@ TEST_CASE("several daemons settle a change together, each operation once, in pag
     CHECK(leased == 0);
     CHECK(
         t.sql.text("SELECT count(*) || ' ' || count(DISTINCT operation_id) FROM outbox.event "
-                   "WHERE kind = 'timeline'") ==
-        std::to_string(9000 + mails) + " " + std::to_string(9000 + mails)
+                   "WHERE kind = 'timeline'"
+        ) == std::to_string(9000 + mails) + " " + std::to_string(9000 + mails)
     );
-    CHECK(t.sql.text("SELECT count(*) FROM outbox.queue WHERE status = 'unknown'") ==
-          std::to_string(9000 + mails));
+    CHECK(
+        t.sql.text("SELECT count(*) FROM outbox.queue WHERE status = 'unknown'") ==
+        std::to_string(9000 + mails)
+    );
 }
 
 TEST_CASE("a change that was half settled goes on, or begins anew on yet another timeline") {
@@ -293,16 +299,22 @@ TEST_CASE("nothing expires and nothing is probed before a change is settled") {
     Daemon daemon(t, tests::kOtherWorker);
     CHECK(wait_for(daemon.store.maintain(false)).expired == 0);
     CHECK(wait_for(daemon.store.claim_probes(
-                       WorkerId(tests::kOtherWorker), 10s,
-                       {{.tool = "ticket", .limit = 10, .timeout = 5s}}))
+                       WorkerId(tests::kOtherWorker),
+                       10s,
+                       {{.tool = "ticket", .limit = 10, .timeout = 5s}}
+                   ))
               .empty());
     planner.run("ROLLBACK");
     CHECK(wait_for(daemon.store.maintain(false)).expired == 0);
     CHECK(t.state("expiring") == "unknown 1000 0");
-    CHECK(wait_for(daemon.store.claim_probes(
-                       WorkerId(tests::kOtherWorker), 10s,
-                       {{.tool = "ticket", .limit = 10, .timeout = 5s}}))
-              .size() == 2);
+    CHECK(
+        wait_for(
+            daemon.store.claim_probes(
+                WorkerId(tests::kOtherWorker), 10s, {{.tool = "ticket", .limit = 10, .timeout = 5s}}
+            )
+        )
+            .size() == 2
+    );
     CHECK(daemon.changes == 1);
 }
 

@@ -7,5 +7,7 @@ using Catch::Matchers::ContainsSubstring;
 #else
 #include <catch2/catch.hpp>
 // Version 2 calls Contains what version 3 calls ContainsSubstring.
-inline auto ContainsSubstring(const std::string& text) { return Catch::Matchers::Contains(text); }
+inline auto ContainsSubstring(const std::string& text) {
+    return Catch::Matchers::Contains(text);
+}
 #endif

@@ -1,7 +1,7 @@
 #include "tests/support/database.hpp"
 
-#include <cstdlib>
 #include <unistd.h>
+#include <cstdlib>
 #include <utility>
 
 #include "sql/queries.hpp"
@@ -14,7 +14,8 @@ std::string server_dsn() {
     const char* dsn = std::getenv("OUTBOX_TEST_DSN");
     if (dsn == nullptr || *dsn == '\0') {
         throw std::runtime_error(
-            "OUTBOX_TEST_DSN is not set: run these tests under tests/support/pg_cluster.sh");
+            "OUTBOX_TEST_DSN is not set: run these tests under tests/support/pg_cluster.sh"
+        );
     }
     return dsn;
 }
@@ -36,7 +37,7 @@ std::string unique_name() {
 
 // Migrated once per process; nobody may stay connected to it, or it could not be copied.
 class Template {
-  public:
+ public:
     Template() : name_("outbox_template_" + std::to_string(getpid())) {
         admin().run("CREATE DATABASE " + name_ + " TEMPLATE template0 ENCODING 'UTF8'");
         try {
@@ -60,7 +61,7 @@ class Template {
 
     [[nodiscard]] const std::string& name() const { return name_; }
 
-  private:
+ private:
     std::string name_;
 };
 
@@ -92,8 +93,7 @@ Database Database::empty() {
     return Database("template0");
 }
 
-Database::Database(const std::string& template_name)
-    : name_(unique_name()), dsn_(dsn_of(name_)) {
+Database::Database(const std::string& template_name) : name_(unique_name()), dsn_(dsn_of(name_)) {
     admin().run("CREATE DATABASE " + name_ + " TEMPLATE " + template_name);
 }
 

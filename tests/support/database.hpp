@@ -9,8 +9,8 @@ namespace tests {
 // A database of its own for one test, dropped with the object, on the server that pg_cluster.sh
 // started (OUTBOX_TEST_DSN). The first one in a process migrates a template; the others copy it.
 class Database {
-  public:
-    Database();            // migrated
+ public:
+    Database();               // migrated
     static Database empty();  // nothing in it, for tests of the migrator
     ~Database();
     Database(Database&& other) noexcept;
@@ -24,9 +24,11 @@ class Database {
     [[nodiscard]] std::string dsn_as(const std::string& role) const;
 
     [[nodiscard]] Session connect() const { return Session(dsn_); }
-    [[nodiscard]] Session connect_as(const std::string& role) const { return Session(dsn_as(role)); }
+    [[nodiscard]] Session connect_as(const std::string& role) const {
+        return Session(dsn_as(role));
+    }
 
-  private:
+ private:
     explicit Database(const std::string& template_name);
     std::string name_;
     std::string dsn_;

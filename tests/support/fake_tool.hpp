@@ -13,7 +13,7 @@ namespace test {
 
 // A tool that does what the test says. Unless told otherwise it succeeds, and finds nothing.
 class FakeTool : public outbox::Tool {
-  public:
+ public:
     struct Script {
         std::function<outbox::Outcome(const outbox::ToolCall&)> execute =
             [](const auto&) -> outbox::Outcome { return outbox::Succeeded{}; };
@@ -33,9 +33,8 @@ class FakeTool : public outbox::Tool {
     // The script belongs to the test and outlives the tool.
     explicit FakeTool(Script& script) : script_(script) {}
 
-    boost::asio::awaitable<outbox::Outcome> execute(
-        outbox::ToolCall call, outbox::Deadline
-    ) override {
+    boost::asio::awaitable<outbox::Outcome> execute(outbox::ToolCall call, outbox::Deadline)
+        override {
         script_.calls.push_back(call);
         script_.most_running = std::max(script_.most_running, ++script_.running);
         bool cut = false;
@@ -51,15 +50,14 @@ class FakeTool : public outbox::Tool {
         co_return script_.execute(call);
     }
 
-    boost::asio::awaitable<outbox::Verdict> probe(
-        outbox::ToolCall call, outbox::Deadline
-    ) override {
+    boost::asio::awaitable<outbox::Verdict> probe(outbox::ToolCall call, outbox::Deadline)
+        override {
         script_.probes.push_back(call);
         co_await pause(script_.probe_takes);
         co_return script_.probe(call);
     }
 
-  private:
+ private:
     static boost::asio::awaitable<void> pause(std::chrono::milliseconds duration) {
         if (duration <= std::chrono::milliseconds(0)) co_return;
         boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, duration);

@@ -12,16 +12,17 @@ namespace test {
 
 // Counts what the loops report.
 class CountingObserver : public outbox::Observer {
-  public:
+ public:
     std::map<std::string, int> counts;
     std::vector<std::size_t> batches;  // of completions
     std::vector<std::size_t> leases;
 
     void leased(std::size_t batch) override { leases.push_back(batch); }
-    void attempt_started(std::string_view, std::chrono::nanoseconds) override { ++counts["started"]; }
-    void attempt_ended(
-        std::string_view, const outbox::Outcome& outcome, std::chrono::nanoseconds
-    ) override {
+    void attempt_started(std::string_view, std::chrono::nanoseconds) override {
+        ++counts["started"];
+    }
+    void attempt_ended(std::string_view, const outbox::Outcome& outcome, std::chrono::nanoseconds)
+        override {
         ++counts["ended:" + std::string(outbox::outcome_name(outcome))];
     }
     void became_unknown(std::string_view, outbox::Cause cause) override {
@@ -46,7 +47,7 @@ class CountingObserver : public outbox::Observer {
 
 // Keeps the lines: an important one is a mark of what was covered.
 class RecordingLog : public outbox::Log {
-  public:
+ public:
     std::vector<std::string> lines;
 
     void write(

@@ -18,9 +18,7 @@ namespace asio = boost::asio;
 // Runs the io context until the task has ended, and fails the test when that takes too long: a
 // coroutine test cannot hang. Other work of the context goes on meanwhile and is left as it is.
 template <class T>
-T run_coroutine(
-    asio::io_context& io, asio::awaitable<T> task, std::chrono::milliseconds limit
-) {
+T run_coroutine(asio::io_context& io, asio::awaitable<T> task, std::chrono::milliseconds limit) {
     bool ended = false;
     std::exception_ptr error;
     std::conditional_t<std::is_void_v<T>, int, std::optional<T>> result{};

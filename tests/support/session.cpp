@@ -25,9 +25,12 @@ Rows read(pg_conn* connection, const Result& result) {
         if (state.empty()) {
             throw SqlError("08000", PQerrorMessage(connection), "", "");
         }
-        throw SqlError(state, field(result.get(), PG_DIAG_MESSAGE_PRIMARY),
-                       field(result.get(), PG_DIAG_MESSAGE_DETAIL),
-                       field(result.get(), PG_DIAG_MESSAGE_HINT));
+        throw SqlError(
+            state,
+            field(result.get(), PG_DIAG_MESSAGE_PRIMARY),
+            field(result.get(), PG_DIAG_MESSAGE_DETAIL),
+            field(result.get(), PG_DIAG_MESSAGE_HINT)
+        );
     }
     Rows rows;
     for (int r = 0; r < PQntuples(result.get()); ++r) {
@@ -99,8 +102,16 @@ void Session::run(const std::string& script) {
 
 void Session::send(const std::string& sql, const Row& parameters) {
     auto values = pointers(parameters);
-    if (PQsendQueryParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
-                          values.data(), nullptr, nullptr, 0) != 1) {
+    if (PQsendQueryParams(
+            connection_.get(),
+            sql.c_str(),
+            static_cast<int>(values.size()),
+            nullptr,
+            values.data(),
+            nullptr,
+            nullptr,
+            0
+        ) != 1) {
         throw SqlError("08000", PQerrorMessage(connection_.get()), "", "");
     }
 }
@@ -112,7 +123,8 @@ bool Session::still_running(std::chrono::milliseconds time) {
             return false;
         }
         auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            until - std::chrono::steady_clock::now());
+            until - std::chrono::steady_clock::now()
+        );
         if (left.count() <= 0) {
             return true;
         }

@@ -18,9 +18,12 @@ using Rows = std::vector<Row>;
 // What the server refused, in the parts a client sees.
 struct SqlError : std::runtime_error {
     SqlError(std::string state, std::string message, std::string detail_text, std::string hint_text)
-        : std::runtime_error(state + ": " + message + "\nDETAIL: " + detail_text +
-                             "\nHINT: " + hint_text),
-          sqlstate(std::move(state)), detail(std::move(detail_text)), hint(std::move(hint_text)) {}
+        : std::runtime_error(
+              state + ": " + message + "\nDETAIL: " + detail_text + "\nHINT: " + hint_text
+          ),
+          sqlstate(std::move(state)),
+          detail(std::move(detail_text)),
+          hint(std::move(hint_text)) {}
     std::string sqlstate;
     std::string detail;
     std::string hint;
@@ -30,7 +33,7 @@ struct SqlError : std::runtime_error {
 // the state, detail and hint of errors are at hand. send() leaves a statement running, so that a
 // test can watch one session wait for another.
 class Session {
-  public:
+ public:
     explicit Session(const std::string& dsn);
 
     // One statement with parameters; throws SqlError.
@@ -54,7 +57,7 @@ class Session {
     std::vector<std::string> notifications();
     [[nodiscard]] int backend() const;
 
-  private:
+ private:
     struct Close {
         void operator()(pg_conn* connection) const;
     };

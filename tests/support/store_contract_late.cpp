@@ -44,9 +44,7 @@ void believe_absent(StoreDriver& d, Status status) {
 }
 
 void overturns_scheduled(StoreDriver& d) {
-    overturns(
-        d, [&] { believe_absent(d, Status::scheduled); }, "scheduled 4 1"
-    );
+    overturns(d, [&] { believe_absent(d, Status::scheduled); }, "scheduled 4 1");
 }
 
 void overturns_pending(StoreDriver& d) {
@@ -58,9 +56,7 @@ void overturns_pending(StoreDriver& d) {
 }
 
 void overturns_failed(StoreDriver& d) {
-    overturns(
-        d, [&] { believe_absent(d, Status::failed); }, "failed 4 1"
-    );
+    overturns(d, [&] { believe_absent(d, Status::failed); }, "failed 4 1");
 }
 
 void overturns_cancelled(StoreDriver& d) {

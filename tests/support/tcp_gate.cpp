@@ -97,7 +97,8 @@ class TcpGate::Impl {
                 std::move(socket),
                 asio::generic::stream_protocol::socket(context_),
                 client_limit_,
-                server_limit_});
+                server_limit_
+            });
             auto [failed] = co_await pair->server.async_connect(target_, kTuple);
             if (failed || refuse_) {
                 pair->reset();

@@ -59,7 +59,8 @@ TEST_CASE("an unreadable file is a diagnostic", "[config]") {
 TEST_CASE("diagnostics as JSON", "[config]") {
     const auto file = std::make_shared<const std::string>("a\"b.yaml");
     const config::Diagnostic diagnostic{
-        config::Severity::warning, {file, 3, 7}, "a \\ and\na line", ""};
+        config::Severity::warning, {file, 3, 7}, "a \\ and\na line", ""
+    };
     CHECK(
         to_json(diagnostic) ==
         R"({"file":"a\"b.yaml","line":3,"column":7,"level":"warning","message":"a \\ and\na line","hint":""})"

@@ -17,7 +17,8 @@ TEST_CASE("edit distance", "[config]") {
 
 TEST_CASE("the nearest name is one that was meant", "[config]") {
     const std::vector<std::string> known{
-        "timeout", "connect_timeout", "retry", "url", "type", "description"};
+        "timeout", "connect_timeout", "retry", "url", "type", "description"
+    };
     CHECK(nearest("timout", known) == "timeout");
     CHECK(nearest("time_out", known) == "timeout");
     CHECK(nearest("URL", known) == "url");

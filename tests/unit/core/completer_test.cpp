@@ -38,8 +38,10 @@ struct Bench {
         next.to = Status::succeeded;
         next.result = std::move(result);
         boost::asio::co_spawn(
-            io, completer.write(next),
-            [this, id](std::exception_ptr, std::optional<Fate> fate) { fates[id] = fate; });
+            io,
+            completer.write(next),
+            [this, id](std::exception_ptr, std::optional<Fate> fate) { fates[id] = fate; }
+        );
     }
     void run_until_written(std::size_t count) {
         run_until(io, [&] { return fates.size() == count; }, 3s);

@@ -177,7 +177,8 @@ TEST_CASE("absent of another request than the one that was sent is inconclusive"
 }
 
 TEST_CASE("pending and inconclusive are asked again, at a doubling interval") {
-    for (const Verdict& verdict : std::vector<Verdict>{Pending{.note = "processing"}, Inconclusive{}}) {
+    for (const Verdict& verdict :
+         std::vector<Verdict>{Pending{.note = "processing"}, Inconclusive{}}) {
         auto claimed = claim();
         CHECK(decide(claimed, verdict).due_in == 4s);
         claimed.probes = 1;

@@ -120,7 +120,9 @@ TEST_CASE("refused before the first byte: failed, and the attempt is given back"
     CHECK(next.attempts_delta == -1);
     CHECK(decide(attempt(), rejected()).attempts_delta == 0);
     // In doubt it stays a counted attempt, so that it ends some day.
-    CHECK(decide(doubtful(), outbox::refused({"missing_argument", "no title"})).attempts_delta == 0);
+    CHECK(
+        decide(doubtful(), outbox::refused({"missing_argument", "no title"})).attempts_delta == 0
+    );
 }
 
 TEST_CASE("attempting → scheduled: after the back-off") {
@@ -247,7 +249,8 @@ TEST_CASE("an unknown of a manual tool waits for a person") {
 
 TEST_CASE("a read has no unknown: it is tried again, bounded by max_attempts") {
     const std::vector<Outcome> outcomes = {
-        Unknown{.cause = Cause::timeout, .error = {"timeout", ""}}, Accepted{}};
+        Unknown{.cause = Cause::timeout, .error = {"timeout", ""}}, Accepted{}
+    };
     for (const auto& outcome : outcomes) {
         CHECK(decide(attempt(), outcome, read_tool()).to == Status::scheduled);
         CHECK(decide(attempt(8), outcome, read_tool()).to == Status::failed);

@@ -48,7 +48,7 @@ inline outbox::EngineSettings quick_settings(const std::string& worker = "w1") {
 
 // One daemon's engine over a store that may outlive it: crash() ends it as SIGKILL would.
 class Daemon {
-  public:
+ public:
     explicit Daemon(MemoryStore& store, outbox::EngineSettings settings = quick_settings())
         : store_(store), settings_(std::move(settings)) {}
     ~Daemon() { crash(); }
@@ -97,7 +97,7 @@ class Daemon {
     std::unique_ptr<outbox::Engine> engine;
     bool ended = false;
 
-  private:
+ private:
     MemoryStore& store_;
     outbox::EngineSettings settings_;
 };

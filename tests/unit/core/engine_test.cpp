@@ -19,11 +19,14 @@ RetryLater not_sent() {
     return later;
 }
 
-Outcome timed_out() { return Unknown{.cause = Cause::timeout, .error = {"timeout", "no answer"}}; }
+Outcome timed_out() {
+    return Unknown{.cause = Cause::timeout, .error = {"timeout", "no answer"}};
+}
 
 // One daemon, one write tool `t`.
 struct World {
-    explicit World(EngineSettings settings = quick_settings()) : daemon(store, std::move(settings)) {}
+    explicit World(EngineSettings settings = quick_settings())
+        : daemon(store, std::move(settings)) {}
     MemoryStore store;
     Script script;
     Daemon daemon;
@@ -153,8 +156,7 @@ TEST_CASE("the key of the first attempt is kept when the tool's settings changed
     auto old = quick_policy("t");
     old.request_hash = 6;
     old.key.encoding = KeySettings::Encoding::uuid;
-    run_coroutine(
-        *world.daemon.io, world.store.publish_tools(WorkerId("w0"), {old}), 1s);
+    run_coroutine(*world.daemon.io, world.store.publish_tools(WorkerId("w0"), {old}), 1s);
     const auto id = world.store.insert("t", "a");
     world.store.row("a").request_hash = 6;
     world.start();
@@ -295,7 +297,9 @@ TEST_CASE("a database that goes away loses no outcome") {
 TEST_CASE("an attempt of a worker declared dead becomes evidence, not a write") {
     World world;
     world.script.execute_takes = 60ms;
-    world.script.execute = [](const auto&) { return Succeeded{.result = Json("late"), .note = ""}; };
+    world.script.execute = [](const auto&) {
+        return Succeeded{.result = Json("late"), .note = ""};
+    };
     world.store.insert("t", "a");
     world.start();
     world.daemon.run_until([&] { return world.script.running == 1; });
@@ -476,8 +480,10 @@ TEST_CASE("failpoints that throw: unsent before the call, unknown after it") {
     for (const bool after : {false, true}) {
         World world;
         REQUIRE(world.daemon.failpoints
-                    .arm(after ? "after_effect_before_complete=throw*1"
-                               : "after_lease_before_dispatch=throw*1")
+                    .arm(
+                        after ? "after_effect_before_complete=throw*1"
+                              : "after_lease_before_dispatch=throw*1"
+                    )
                     .empty());
         world.script.probe = [](const auto&) { return Found{}; };
         world.store.insert("t", "a");

@@ -18,16 +18,31 @@ Json must(std::string_view text) {
     return std::move(*parsed.value);
 }
 
-std::string again(std::string_view text) { return to_text(must(text)); }
+std::string again(std::string_view text) {
+    return to_text(must(text));
+}
 
 }  // namespace
 
 TEST_CASE("numbers keep the text they were written with") {
     for (const char* number :
-         {"0", "-0", "1", "20.0", "2E1", "1e400", "-1.5e-7", "9007199254740993",
-          "0.1000000000000000000000000000000000000000001", "123456789012345678901234567890",
-          "18446744073709551615", "-9223372036854775808", "0e0", "1E+2", "0.00",
-          "3.141592653589793238462643383279502884197", "1e999999999"}) {
+         {"0",
+          "-0",
+          "1",
+          "20.0",
+          "2E1",
+          "1e400",
+          "-1.5e-7",
+          "9007199254740993",
+          "0.1000000000000000000000000000000000000000001",
+          "123456789012345678901234567890",
+          "18446744073709551615",
+          "-9223372036854775808",
+          "0e0",
+          "1E+2",
+          "0.00",
+          "3.141592653589793238462643383279502884197",
+          "1e999999999"}) {
         INFO(number);
         const auto parsed = must(number);
         REQUIRE(parsed.as_number() != nullptr);
@@ -38,9 +53,33 @@ TEST_CASE("numbers keep the text they were written with") {
 
 TEST_CASE("what is no JSON is refused with its place") {
     for (const char* text :
-         {"", " ", "01", "1.", ".5", "+1", "1e", "nul", "{", "[1,]", "{\"a\":1,}", "[1] 2", "NaN",
-          "\"\t\"", "\"\\x\"", "'a'", "{a:1}", "[1 2]", "\"\\ud800\"", "\"\\udc00x\"",
-          "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "// c\n1", "--1", "\"abc", "1e99999999999"}) {
+         {"",
+          " ",
+          "01",
+          "1.",
+          ".5",
+          "+1",
+          "1e",
+          "nul",
+          "{",
+          "[1,]",
+          "{\"a\":1,}",
+          "[1] 2",
+          "NaN",
+          "\"\t\"",
+          "\"\\x\"",
+          "'a'",
+          "{a:1}",
+          "[1 2]",
+          "\"\\ud800\"",
+          "\"\\udc00x\"",
+          "\"\xff\"",
+          "\"\xc0\x80\"",
+          "\"\xed\xa0\x80\"",
+          "// c\n1",
+          "--1",
+          "\"abc",
+          "1e99999999999"}) {
         INFO(text);
         const auto parsed = parse_json(text);
         CHECK_FALSE(parsed.value.has_value());
@@ -65,7 +104,10 @@ TEST_CASE("strings survive escapes, NUL included") {
 }
 
 TEST_CASE("objects keep their order and the last of repeated keys") {
-    CHECK(again(R"({"b":1,"a":{"y":[],"x":{}},"c":null})") == R"({"b":1,"a":{"y":[],"x":{}},"c":null})");
+    CHECK(
+        again(R"({"b":1,"a":{"y":[],"x":{}},"c":null})") ==
+        R"({"b":1,"a":{"y":[],"x":{}},"c":null})"
+    );
     CHECK(again(R"({"a":1,"b":2,"a":3})") == R"({"b":2,"a":3})");
     Json object;
     object.set("a", 1);
@@ -85,7 +127,9 @@ TEST_CASE("a foreign answer is repaired, not refused") {
     CHECK(repaired(R"("\ud800\ud800\udc00")") == "\"\xEF\xBF\xBD\xF0\x90\x80\x80\"");
     CHECK(repaired(R"("\\ud800")") == R"("\\ud800")");
     CHECK(repaired("\xEF\xBB\xBF{\"a\": 1}") == R"({"a":1})");
-    CHECK(repaired("{\"a\": \"\xed\xa0\x80\"}") == "{\"a\":\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"}");
+    CHECK(
+        repaired("{\"a\": \"\xed\xa0\x80\"}") == "{\"a\":\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"}"
+    );
     CHECK(repaired("nonsense").starts_with("error: "));
     CHECK(repaired("\"\\").starts_with("error: "));
     CHECK(repaired("\"\\ud8").starts_with("error: "));
@@ -105,15 +149,27 @@ TEST_CASE("pointers follow RFC 6901") {
     CHECK(at("/m~0n") == "2");
     CHECK(at("/~01") == "3");
     CHECK(at("/k") == "null");
-    for (const char* nowhere : {"/foo/2", "/foo/01", "/foo/-", "/foo/", "/foo/0/x", "/k/x", "/foo/1x",
-                                "foo", "/m~n", "/m~", "/foo/99999999999999999999"}) {
+    for (const char* nowhere :
+         {"/foo/2",
+          "/foo/01",
+          "/foo/-",
+          "/foo/",
+          "/foo/0/x",
+          "/k/x",
+          "/foo/1x",
+          "foo",
+          "/m~n",
+          "/m~",
+          "/foo/99999999999999999999"}) {
         INFO(nowhere);
         CHECK(at(nowhere) == "-");
     }
 }
 
 TEST_CASE("equality is by value") {
-    const auto equal = [](std::string_view a, std::string_view b) { return must(a).equals(must(b)); };
+    const auto equal = [](std::string_view a, std::string_view b) {
+        return must(a).equals(must(b));
+    };
     CHECK(equal("1", "1.0"));
     CHECK(equal("100", "1e2"));
     CHECK(equal("-0", "0"));
@@ -133,7 +189,11 @@ TEST_CASE("equality is by value") {
 
 TEST_CASE("whatever an answer says can be stored") {
     using outbox::storable;
-    CHECK(to_text(storable(std::string("a\0b", 3), 100)) == "\"a\xEF\xBF\xBD" "b\"");
+    CHECK(
+        to_text(storable(std::string("a\0b", 3), 100)) ==
+        "\"a\xEF\xBF\xBD"
+        "b\""
+    );
     CHECK(to_text(storable(std::string("a\xff"), 100)) == "\"a\xEF\xBF\xBD\"");
     Json object;
     object.set(std::string("k\0", 2), Json::Number{"1e131071"});

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <string>
-#include <memory>
 #include <thread>
 
 #include "outbox/alarm.hpp"
@@ -146,7 +146,8 @@ TEST_CASE("failpoints do what their specification says") {
     hit(FailpointId::before_probe);
     CHECK(std::chrono::steady_clock::now() - start >= 20ms);
 
-    const std::string file = std::filesystem::temp_directory_path() / ("outbox-failpoint-" + std::to_string(getpid()));
+    const std::string file =
+        std::filesystem::temp_directory_path() / ("outbox-failpoint-" + std::to_string(getpid()));
     CHECK(failpoints.arm("before_complete=pause:" + file).empty());
     asio::steady_timer timer(io, 30ms);
     timer.async_wait([&](auto) { std::ofstream(file) << "go"; });
@@ -159,9 +160,14 @@ TEST_CASE("failpoints do what their specification says") {
     CHECK_THROWS(failpoints.hit_blocking(FailpointId::between_finish_and_move));
     failpoints.hit_blocking(FailpointId::between_finish_and_move);
 
-    for (const char* wrong : {"nothing=throw", "before_lease", "before_lease=explode",
-                              "before_lease=delay:fast", "before_lease=pause",
-                              "before_lease=throw*x", "before_lease=throw@-1"}) {
+    for (const char* wrong :
+         {"nothing=throw",
+          "before_lease",
+          "before_lease=explode",
+          "before_lease=delay:fast",
+          "before_lease=pause",
+          "before_lease=throw*x",
+          "before_lease=throw@-1"}) {
         INFO(wrong);
         CHECK_FALSE(failpoints.arm(wrong).empty());
     }
@@ -173,8 +179,13 @@ TEST_CASE("a daemon judges others only after its own connection was healthy all 
     test::CountingObserver observer;
     test::RecordingLog log;
     Heartbeat heartbeat(
-        io.get_executor(), store, observer, log, {WorkerId("w"), "w", "0", {}},
-        {.period = 100ms, .retry = 20ms, .stale = 300ms});
+        io.get_executor(),
+        store,
+        observer,
+        log,
+        {WorkerId("w"), "w", "0", {}},
+        {.period = 100ms, .retry = 20ms, .stale = 300ms}
+    );
     CHECK_FALSE(heartbeat.healthy());
     CHECK(test::run_coroutine(io, heartbeat.beat(), 1s));
     CHECK(heartbeat.healthy());

@@ -19,24 +19,31 @@ constexpr int kMaxAttempts = 3;
 // The arrows of the diagram (outbox/README.md) that a daemon may walk; a test in states_test.cpp
 // keeps the diagram itself equal to the code.
 const std::set<std::pair<Status, Status>> kArrows = {
-    {Status::pending, Status::attempting},    {Status::pending, Status::failed},
-    {Status::scheduled, Status::pending},     {Status::scheduled, Status::failed},
-    {Status::attempting, Status::pending},    {Status::attempting, Status::succeeded},
-    {Status::attempting, Status::failed},     {Status::attempting, Status::scheduled},
-    {Status::attempting, Status::unknown},    {Status::unknown, Status::succeeded},
-    {Status::unknown, Status::scheduled},     {Status::unknown, Status::failed},
+    {Status::pending, Status::attempting},
+    {Status::pending, Status::failed},
+    {Status::scheduled, Status::pending},
+    {Status::scheduled, Status::failed},
+    {Status::attempting, Status::pending},
+    {Status::attempting, Status::succeeded},
+    {Status::attempting, Status::failed},
+    {Status::attempting, Status::scheduled},
+    {Status::attempting, Status::unknown},
+    {Status::unknown, Status::succeeded},
+    {Status::unknown, Status::scheduled},
+    {Status::unknown, Status::failed},
 };
 
 // The outside system: it alone knows what happened. An effect per provider key, counted.
 class Outside {
-  public:
+ public:
     explicit Outside(std::uint64_t seed) : random_(seed) {}
 
     Outcome execute(const ToolCall& call) {
         ++attempts[call.intent.id.value];
         const auto dice = random_() % 100;
         if (dice < 20) return not_sent();
-        if (dice < 30) return RetryLater{.error = {"status_503", "busy"}, .after = {}, .counts = true};
+        if (dice < 30)
+            return RetryLater{.error = {"status_503", "busy"}, .after = {}, .counts = true};
         if (dice < 35) return Rejected{.error = {"refused", "no"}, .proves_absence = false};
         if (dice < 45) return Unknown{.cause = Cause::reset, .error = {"reset", "lost request"}};
         ++effects[call.provider_key];
@@ -55,7 +62,7 @@ class Outside {
     std::map<std::string, int> attempts;
     std::map<std::string, int> effects;  // by provider key
 
-  private:
+ private:
     static RetryLater not_sent() {
         RetryLater later;
         later.error = {"not_sent_connect", "refused"};

@@ -117,8 +117,10 @@ TEST_CASE("what a double would fold stays apart, exactly") {
     CHECK(canonical_number("9007199254740993").text == "9007199254740993");
     CHECK(canonical_number("1180591620717411303424").text == "1180591620717411303424");
     CHECK(canonical_number("1.1805916207174113e21").text == "1.1805916207174113e+21");
-    CHECK(canonical_number("0.1000000000000000055511151231257827").text ==
-          "0.1000000000000000055511151231257827");
+    CHECK(
+        canonical_number("0.1000000000000000055511151231257827").text ==
+        "0.1000000000000000055511151231257827"
+    );
     CHECK(canonical_number("1e400").text == "1" + std::string(400, '0'));
     CHECK(canonical_number("-1e-400").text == "-0." + std::string(399, '0') + "1");
     CHECK(canonical_number("123456789012345678e3").text == "123456789012345678000");
@@ -146,17 +148,36 @@ TEST_CASE("numbers beyond the limits are refused before they are expanded") {
 
 TEST_CASE("keys sort by UTF-16 code units") {
     // From RFC 8785, 3.2.3, and the pair that UTF-8 order would swap.
-    CHECK(canonical(R"({"\u20ac":1,"\r":2,"\ufb33":3,"1":4,"\ud83d\ude00":5,"\u0080":6,"\u00f6":7})") ==
-          "{\"\\r\":2,\"1\":4,\"\xc2\x80\":6,\"\xc3\xb6\":7,\"\xe2\x82\xac\":1,"
-          "\"\xf0\x9f\x98\x80\":5,\"\xef\xac\xb3\":3}");
-    CHECK(canonical(R"({"a\ue000":1,"a\ud7ff":2,"a\ud83d\ude00":3,"a":4})") ==
-          "{\"a\":4,\"a\xed\x9f\xbf\":2,\"a\xf0\x9f\x98\x80\":3,\"a\xee\x80\x80\":1}");
+    CHECK(
+        canonical(R"({"\u20ac":1,"\r":2,"\ufb33":3,"1":4,"\ud83d\ude00":5,"\u0080":6,"\u00f6":7})"
+        ) ==
+        "{\"\\r\":2,\"1\":4,\"\xc2\x80\":6,\"\xc3\xb6\":7,\"\xe2\x82\xac\":1,"
+        "\"\xf0\x9f\x98\x80\":5,\"\xef\xac\xb3\":3}"
+    );
+    CHECK(
+        canonical(R"({"a\ue000":1,"a\ud7ff":2,"a\ud83d\ude00":3,"a":4})") ==
+        "{\"a\":4,\"a\xed\x9f\xbf\":2,\"a\xf0\x9f\x98\x80\":3,\"a\xee\x80\x80\":1}"
+    );
 }
 
 TEST_CASE("only string values are trimmed, of what ECMAScript calls white space") {
     for (const char* space :
-         {"\\t", "\\n", "\\u000b", "\\f", "\\r", " ", "\\u00a0", "\\u1680", "\\u2000", "\\u200a",
-          "\\u2028", "\\u2029", "\\u202f", "\\u205f", "\\u3000", "\\ufeff"}) {
+         {"\\t",
+          "\\n",
+          "\\u000b",
+          "\\f",
+          "\\r",
+          " ",
+          "\\u00a0",
+          "\\u1680",
+          "\\u2000",
+          "\\u200a",
+          "\\u2028",
+          "\\u2029",
+          "\\u202f",
+          "\\u205f",
+          "\\u3000",
+          "\\ufeff"}) {
         const std::string s = space;
         CHECK(canonical("\"" + s + "x y" + s + s + "\"", true) == "\"x y\"");
         CHECK(canonical("\"" + s + "\"", true) == "\"\"");

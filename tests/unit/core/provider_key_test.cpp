@@ -33,8 +33,10 @@ bool fits(Encoding encoding, std::string prefix, std::size_t max_length) {
 }  // namespace
 
 TEST_CASE("sha256 is SHA-256") {
-    CHECK(outbox::sha256_hex("abc") ==
-          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK(
+        outbox::sha256_hex("abc") ==
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
     CHECK(outbox::to_hex(outbox::sha256({"a", "", "bc"})) == outbox::sha256_hex("abc"));
 }
 
@@ -45,7 +47,11 @@ TEST_CASE("the provider key in every encoding") {
     CHECK(key(Encoding::base64url) == "YsFQXYjnyJU4MX2p_y_lFwWb6RNCJaJXLYGIGSkoQA8");
     CHECK(key(Encoding::base32hex) == "cb0l0nc8sv49ae1hfmkvubv52s2pnq8j88iq4lpdg641ia98807g");
     CHECK(key(Encoding::short_) == "YsFQXYjnyJU4MX2p_y_lFw");
-    CHECK(key(Encoding::hex, "ob_", 30) == std::string("ob_62c1505d88e7c89538317da9ff2fe517059be9134225a2572d8188192928400f").substr(0, 30));
+    CHECK(
+        key(Encoding::hex, "ob_", 30) ==
+        std::string("ob_62c1505d88e7c89538317da9ff2fe517059be9134225a2572d8188192928400f")
+            .substr(0, 30)
+    );
 }
 
 TEST_CASE("another namespace or operation is another key") {

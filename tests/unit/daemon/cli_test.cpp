@@ -191,9 +191,9 @@ tools:
         places.push_back(line.substr(file.path().size() + 1, at - file.path().size() - 1));
     }
     INFO(run.err);
-    // The unknown key; refund without reconcile; its template; its time-out; note without argv (at its parent); the code.
+    // The unknown key; refund without reconcile; its template; its time-out; note without argv (at
+    // its parent); the code.
     CHECK(places == std::vector<std::string>{"2:11", "4:3", "5:80", "6:14", "9:5", "11:59"});
-
 }
 
 TEST_CASE("every mistake of every bad file has a place, whichever layer found it") {
@@ -239,10 +239,13 @@ tools:
         const auto at = line.find(": error: ");
         if (at != std::string::npos) said.push_back(line.substr(at + 9));
     }
-    CHECK(said == std::vector<std::string>{
-        "tools.grant.execute.type: sql is not in this version",
-        "tools.key.key.max_length: a uuid needs 36 characters and cannot be cut, 20 are left"
-    });
+    CHECK(
+        said ==
+        std::vector<std::string>{
+            "tools.grant.execute.type: sql is not in this version",
+            "tools.key.key.max_length: a uuid needs 36 characters and cannot be cut, 20 are left"
+        }
+    );
 }
 
 TEST_CASE("check-config says ok, or everything that is wrong, to the right stream") {

@@ -224,9 +224,7 @@ TEST_CASE("cancelling kills the group") {
     timer.async_wait([&](boost::system::error_code) {
         signal.emit(boost::asio::cancellation_type::terminal);
     });
-    run_until(
-        io, [&] { return end.has_value(); }, 3s
-    );
+    run_until(io, [&] { return end.has_value(); }, 3s);
     CHECK(end->how == How::cut);
     REQUIRE_FALSE(end->output.empty());
     io.run_for(500ms);
@@ -246,9 +244,7 @@ TEST_CASE("many at a time do not block each other") {
             }
         );
     }
-    run_until(
-        io, [&] { return done == 20; }, 8s
-    );
+    run_until(io, [&] { return done == 20; }, 8s);
     CHECK(std::chrono::steady_clock::now() - began < 5s);
 }
 

@@ -65,7 +65,9 @@ TEST_CASE("origins") {
     CHECK(origin("http://[::1]:9/") == "http://[::1]:9");
     CHECK_THAT(origin("ftp://h/x"), ContainsSubstring("http:// or https://"));
     for (const auto* port : {"0", "65536", "99999", "4294967376"}) {
-        CHECK_THAT(origin("http://127.0.0.1:" + std::string(port) + "/"), ContainsSubstring("1 to 65535"));
+        CHECK_THAT(
+            origin("http://127.0.0.1:" + std::string(port) + "/"), ContainsSubstring("1 to 65535")
+        );
     }
     CHECK_THAT(origin("/just/a/path"), ContainsSubstring("not a valid URL"));
     CHECK_THAT(origin("https://u:p@h/x"), ContainsSubstring("user name"));
