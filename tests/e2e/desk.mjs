@@ -54,7 +54,7 @@ const posts = {
   // The effect, and an answer that is hard to read or to store.
   nul: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "a\\u0000b"}`),
   raw_nul: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "a\0b"}`),
-  utf8: (body, response) => raw(response, Buffer.concat([Buffer.from(`{"id": "${open(body).id}", "note": "`), Buffer.from([0xff, 0xfe, 0xc3, 0x28]), Buffer.from('"}')])),
+  utf8: (body, response) => raw(response, 201, Buffer.concat([Buffer.from(`{"id": "${open(body).id}", "note": "`), Buffer.from([0xff, 0xfe, 0xc3, 0x28]), Buffer.from('"}')])),
   surrogate: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "\\ud800 and \\udc00"}`),
   huge: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "${'x'.repeat(50 * 1024 * 1024)}"}`),
   large: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": "${'x'.repeat(500 * 1024)}"}`),
@@ -62,20 +62,20 @@ const posts = {
   numbers: (body, response) => reply(response, 201, `{"id": "${open(body).id}", "note": [1e400, -0, 12345678901234567890.123456789, 1E+2]}`),
   empty: (body, response) => { open(body); reply(response, 201, ''); },
   text: (body, response) => { open(body); reply(response, 201, 'created, have a nice day'); },
-  short: (body, response) => claim(response, JSON.stringify({ id: open(body).id, note: 'x'.repeat(100) }), -40),
-  long: (body, response) => claim(response, JSON.stringify({ id: open(body).id }), 40),
+  short: (body, response) => claim(response, 201, JSON.stringify({ id: open(body).id, note: 'x'.repeat(100) }), -40),
+  long: (body, response) => claim(response, 201, JSON.stringify({ id: open(body).id }), 40),
   nonsense: (body, response) => { open(body); response.socket.end('\0\xff\r\n\r\nHTTP\r\n'); },
 };
 
 // An answer with bytes that are no text.
-function raw(response, bytes) {
-  response.writeHead(201, { 'Content-Type': 'application/json', 'Content-Length': bytes.length });
+function raw(response, status, bytes) {
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': bytes.length });
   response.end(bytes);
 }
 
 // An answer whose Content-Length is not the length of its body; then the connection is closed.
-function claim(response, text, more) {
-  response.socket.end(`HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: ${text.length + more}\r\n\r\n${text}`);
+function claim(response, status, text, more) {
+  response.socket.end(`HTTP/1.1 ${status} As Planned\r\nContent-Type: application/json\r\nContent-Length: ${text.length + more}\r\n\r\n${text}`);
 }
 
 // What a look-up answers. Only ok tells the truth; the others must never be taken for "absent".
@@ -90,7 +90,30 @@ const answers = {
   shape: (ref, response) => reply(response, 200, { tickets: 'none', has_more: false }),
   bare: (ref, response) => reply(response, 200, {}),
   endless: (ref, response) => reply(response, 200, { tickets: [], has_more: true, next_cursor: `c${requests.length}` }),
+
+  // The truth, with what jsonb cannot hold.
+  odd_nul: (ref, response) => reply(response, 200, listed(ref, '"a\\u0000b"')),
+  odd_utf8: (ref, response) => raw(response, 200, Buffer.from(listed(ref, '"\xff\xfe\xc3("'), 'latin1')),
+  odd_surrogate: (ref, response) => reply(response, 200, listed(ref, '"\\ud800 and \\udc00"')),
+  odd_large: (ref, response) => reply(response, 200, listed(ref, `"${'x'.repeat(500 * 1024)}"`)),
+  odd_numbers: (ref, response) => reply(response, 200, listed(ref, '[1e400, -0, 12345678901234567890.123456789]')),
+
+  // A lie that nobody can read: each says "nothing there" as far as it goes.
+  raw_nul: (ref, response) => reply(response, 200, '{"tickets": [], "note": "a\0b"}'),
+  huge: (ref, response) => reply(response, 200, `{"tickets": [], "note": "${'x'.repeat(50 * 1024 * 1024)}"}`),
+  deep: (ref, response) => reply(response, 200, `{"tickets": [], "note": ${'['.repeat(1000)}${']'.repeat(1000)}}`),
+  empty: (ref, response) => reply(response, 200, ''),
+  text: (ref, response) => reply(response, 200, 'no tickets here'),
+  short: (ref, response) => claim(response, 200, '{"tickets": [], "has_more": false}', -10),
+  long: (ref, response) => claim(response, 200, '{"tickets": [], "has_more": false}', 40),
+  nonsense: (ref, response) => response.socket.end('\0\xff\r\n\r\nHTTP\r\n'),
 };
+
+// The one ticket with that reference and a note of the given JSON text; as a listing.
+function listed(ref, note) {
+  const ticket = tickets.find((t) => t.external_ref === ref);
+  return `{"tickets": [${JSON.stringify(ticket).slice(0, -1)}, "note": ${note}}]}`;
+}
 
 async function read(request) {
   const chunks = [];

@@ -2,6 +2,7 @@
 // left, and after.
 import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
 import path from 'node:path';
 import { story } from './world.mjs';
 import { eventually, sleep } from './util.mjs';
@@ -51,4 +52,61 @@ story('stopped after the bytes left, nobody can be asked: the late answer settle
   const [late] = await w.events('sent', 'late_result');
   assert.equal(late.detail.evidence, 'effect');
   assert.equal((await w.desk.posts('sent')).length, 1);
+});
+
+// A provider that accepts the connection and reads only when it is told to.
+async function slowProvider() {
+  const provider = { posts: [], done: [] };
+  const server = http.createServer((request, response) => {
+    const reply = (status, value) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value));
+    if (request.method === 'GET') return reply(200, { items: provider.done.map((ref) => ({ ref })) });
+    const post = { bytes: 0, whole: false, closed: false, length: Number(request.headers['content-length']) };
+    provider.posts.push(post);
+    post.read = () => request.on('data', (chunk) => { post.bytes += chunk.length; })
+      .on('error', () => {})  // the connection is cut
+      .on('close', () => { post.closed = true; })
+      .on('end', () => {
+        post.whole = true;
+        provider.done.push(request.headers['idempotency-key']);
+        reply(201, {});
+      });
+    if (provider.posts.length > 1) post.read();
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  provider.url = `http://127.0.0.1:${server.address().port}/posts`;
+  provider.close = () => { server.closeAllConnections(); server.close(); };
+  return provider;
+}
+
+story('stopped with half of the request written: the other half never follows', async (w) => {
+  const provider = await slowProvider();
+  try {
+    const copies = Array.from({ length: 30 }, () => '{{ arguments.text }}');  // beyond what sockets buffer
+    const tool = {
+      effect: 'write',
+      execute: { type: 'http', method: 'POST', url: provider.url, headers: { 'Idempotency-Key': '{{ operation.key }}' }, json: { copies },
+        outcomes: [{ when: { status: 201 }, then: 'succeeded' }] },
+      reconcile: { type: 'http', method: 'GET', url: provider.url, query: { ref: '{{ operation.key }}' }, items: '/items', match: { '/ref': '{{ operation.key }}' } },
+    };
+    const first = await w.start({ tools: { upload: tool } });
+    await w.enqueue('half', { tool: 'upload', args: { text: 'x'.repeat(700_000) } });
+    await eventually('the provider sees the request', () => provider.posts.length === 1);
+    process.kill(first.pid, 'SIGSTOP');
+    await w.start({ tools: { upload: tool } });
+    const row = await w.settled('half');
+    assert.deepEqual([row.status, row.attempts], ['succeeded', 2]);
+
+    process.kill(first.pid, 'SIGCONT');
+    // It may look at its socket first: what it had not written by the deadline must not leave now.
+    const [half] = provider.posts;
+    half.read();
+    await eventually('the stopped request ends', () => half.closed);
+    assert.equal(half.whole, false);
+    assert.ok(half.bytes < half.length, `${half.bytes} of ${half.length}`);
+    assert.equal(provider.done.length, 1);
+    const after = await w.get('half');
+    assert.deepEqual([after.status, after.attempts, after.attention], ['succeeded', 2, null]);
+  } finally {
+    provider.close();
+  }
 });

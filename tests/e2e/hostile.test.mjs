@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict';
 import { ticketTool } from './config.mjs';
 import { story } from './world.mjs';
+import { eventually, sleep } from './util.mjs';
 
 // The whole answer is kept as the result, so that all of it must be stored.
 function keepingAll(w) {
   const tool = ticketTool(w.desk.url);
   tool.execute.outcomes[0].result = { id: '/id', note: '/note' };
+  tool.reconcile.result = { id: '/id', note: '/note' };
   return { create_ticket: tool };
 }
 
@@ -41,7 +43,7 @@ story('whatever the answer holds: verdict right, result stored, others unaffecte
     const mine = tickets.filter((t) => t.operation_id === mode);
     assert.equal(mine.length, 1, mode);
     if (notes[mode]) assert.deepEqual(row.result, { id: mine[0].id, note: notes[mode] }, mode);
-    if (unread.includes(mode)) assert.deepEqual(row.result, { id: mine[0].id }, mode);
+    if (unread.includes(mode)) assert.deepEqual(row.result, { id: mine[0].id, note: null }, mode);
     if (unreadable.includes(mode)) assert.equal(row.result, null, mode);
     assert.equal((await w.events(mode)).includes('result_lost'), unreadable.includes(mode), mode);
     const probes = await w.events(mode, 'probe');
@@ -53,4 +55,54 @@ story('whatever the answer holds: verdict right, result stored, others unaffecte
   assert.match(large.sha256, /^[0-9a-f]{64}$/);
   const { result: numbers } = await w.one(`SELECT result #>> '{note,2}' AS result FROM outbox.get('numbers')`);
   assert.equal(numbers, '12345678901234567890.123456789', 'exact digits');
+});
+
+// The same, of a look-up: what can be read is found; what cannot proves nothing, although each of
+// these says that nothing is there. "Absent" would open a second ticket.
+const odd = { odd_nul: notes.nul, odd_utf8: notes.utf8, odd_surrogate: notes.surrogate, odd_large: null, odd_numbers: null };
+const lies = ['raw_nul', 'huge', 'deep', 'empty', 'text', 'short', 'long', 'nonsense'];
+
+story('whatever the look-up answers: found or inconclusive, never absent, others unaffected', async (w) => {
+  const hostile = [...Object.keys(odd), ...lies];
+  const plain = Array.from({ length: 26 }, (_, i) => `plain-${i}`);
+  for (const mode of hostile) await w.desk.plan(mode, { posts: ['cut'], look: mode });
+  // Every other bystander needs a look-up too.
+  for (const id of plain.filter((_, i) => i % 2)) await w.desk.plan(id, { posts: ['cut'] });
+  await w.start({ tools: keepingAll(w) });
+  const mixed = hostile.flatMap((mode, i) => [...plain.slice(i * 2, i * 2 + 2), mode]);
+  await w.db.query(`INSERT INTO outbox.operation (operation_id, tool, arguments)
+    SELECT id, 'create_ticket', jsonb_build_object('title', 'ticket ' || id) FROM unnest($1::text[]) AS id`, [mixed]);
+
+  for (const id of plain) {
+    const row = await w.settled(id);
+    assert.deepEqual([row.status, row.attempts], ['succeeded', 1], id);
+  }
+  for (const [mode, note] of Object.entries(odd)) {
+    const row = await w.settled(mode);
+    assert.deepEqual([row.status, row.attempts, row.attention], ['succeeded', 1, null], mode);
+    const [ticket] = await w.desk.tickets(mode);
+    if (note !== null) assert.deepEqual(row.result, { id: ticket.id, note }, mode);
+  }
+  assert.equal((await w.get('odd_large')).result.truncated, true);
+  const { digits } = await w.one(`SELECT result #>> '{note,2}' AS digits FROM outbox.get('odd_numbers')`);
+  assert.equal(digits, '12345678901234567890.123456789', 'exact digits');
+
+  // Deadline (2 s) and settle (1 s) pass: from here on a whole "nothing there" would count.
+  await sleep(3200);
+  const before = new Map();
+  for (const mode of lies) before.set(mode, (await w.desk.looks(mode)).length);
+  for (const mode of lies) {
+    await eventually(`${mode} is asked again`, async () => (await w.desk.looks(mode)).length >= before.get(mode) + 2);
+    const row = await w.get(mode);
+    assert.deepEqual([row.status, row.attempts], ['unknown', 1], mode);
+    const verdicts = new Set((await w.events(mode, 'probe')).map((e) => e.detail.verdict));
+    assert.deepEqual([...verdicts], ['inconclusive'], mode);
+    assert.equal((await w.desk.posts(mode)).length, 1, mode);
+  }
+  for (const mode of lies) await w.desk.plan(mode, { look: 'ok' });
+  for (const mode of lies) {
+    const row = await w.settled(mode);
+    assert.deepEqual([row.status, row.attempts], ['succeeded', 1], mode);
+    assert.equal((await w.desk.posts(mode)).length, 1, mode);
+  }
 });
