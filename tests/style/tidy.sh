@@ -81,7 +81,7 @@ banned 'using namespace [a-z:]*[a-z]+;' 'no using namespace in a header' \
 banned 'TODO|FIXME' 'an issue keeps it; the code does not' "${code[@]}"
 
 # --- layers: who may include whom ---------------------------------------------------------------
-banned '#include [<"]pqxx' 'only outbox/pg sees libpqxx' $(without '^outbox/(pg/|failpoint)')
+banned '#include [<"]pqxx' 'only outbox/pg sees libpqxx' $(without '^(outbox/(pg/|failpoint)|docs/clients/cpp/)')
 banned '#include [<"]boost/beast' 'only tools/ and daemon/ see Beast' $(without '^(tools|daemon)/')
 banned '#include [<"]yaml-cpp' 'only config/ sees YAML' $(without '^config/')
 banned '#include "daemon/' 'nothing includes daemon/' $(without '^daemon/')

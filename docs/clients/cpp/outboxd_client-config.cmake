@@ -1,0 +1,6 @@
+include(CMakeFindDependencyMacro)
+find_dependency(PkgConfig)
+if(NOT TARGET PkgConfig::PQXX)
+  pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx)
+endif()
+include(${CMAKE_CURRENT_LIST_DIR}/outboxd_client-targets.cmake)
