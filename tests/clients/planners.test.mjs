@@ -1,8 +1,9 @@
 // What docs/planners.md shows is run, and what it promises a model is what the database says.
 import assert from 'node:assert/strict';
+import { chmodSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { providerKey, run } from '../e2e/util.mjs';
-import { story } from '../e2e/world.mjs';
+import { Program, eventually, freePort, providerKey, run } from '../e2e/util.mjs';
+import { binary, story } from '../e2e/world.mjs';
 import { blocks, planner, root, text } from './world.mjs';
 
 const page = 'docs/planners.md';
@@ -47,6 +48,39 @@ story('planners.md: the agent loop opens one ticket, however the model and the p
   assert.equal((await w.desk.tickets(id)).length, 1);
   assert.equal((await w.desk.state()).tickets.length, 1);
   assert.equal((await w.desk.posts(id))[0].header, providerKey(id));
+}, { timeout: 180_000 });
+
+// As a newcomer does it: the page's own tool under `outboxd dev`, then everything on the page.
+story('planners.md: tried along with its own tool, from top to bottom', async (w) => {
+  chmodSync(w.dir, 0o755);  // as root, the server runs as user postgres and must get in
+  const env = { PATH: process.env.PATH, HOME: w.dir, LANG: 'C.UTF-8', PGHOST: path.join(w.dir, '.outboxd/postgres'), PGUSER: 'postgres' };
+  const file = w.write('try.yaml', `${blocks(page, 'yaml')[0]}admin: { listen: "127.0.0.1:${await freePort()}" }\n`);
+  const dev = new Program(binary, ['dev', '-c', file], { cwd: w.dir, env });
+  try {
+    await eventually('it is ready', () => {
+      if (dev.ended) throw new Error(dev.output);
+      return /"ready"/.test(dev.output);
+    }, 60_000);
+    for (const sql of blocks(page, 'sql')) {
+      const { code, text: output } = await run('psql', ['-X'], { env, input: sql });
+      assert.equal(code, 0, output);
+      assert.equal((output.match(/ERROR/g) ?? []).length, sql.includes('create_tickets') ? 1 : 0, output);
+    }
+    const loop = await run('/usr/bin/python3', [w.write('loop.py', blocks(page, 'python')[0])],
+      { env: { ...env, PYTHONPATH: path.join(root, 'docs/clients/python') }, timeout: 60_000 });
+    assert.equal(loop.code, 0, loop.text);
+    assert.match(loop.out, /^Opened T-\d+\.$[^]*^Opened T-\d+\.$/m);
+    const open = `SELECT count(*) FROM outbox.operations WHERE status NOT IN ('succeeded', 'cancelled')`;
+    await eventually('all is done', async () => (await run('psql', ['-XAtc', open], { env })).out.trim() === '0', 30_000);
+    const tickets = readFileSync(path.join(w.dir, 'tickets.txt'), 'utf8').trim().split('\n').map((line) => line.slice(65)).sort();
+    assert.deepEqual(tickets, ['disk full', 'disk full', 'disk full on db-1', 'disk full on db-2', 'refund of order 42']);
+    assert.equal((await dev.stop('SIGINT')).code, 0);
+  } catch (error) {
+    console.error(dev.output);
+    throw error;
+  } finally {
+    if (!dev.ended) await dev.stop('SIGKILL');
+  }
 }, { timeout: 180_000 });
 
 // The table of answers, row by row, against the function that words them.
