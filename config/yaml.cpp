@@ -28,6 +28,35 @@ struct Stop {
     std::string hint;
 };
 
+// Length of the UTF-8 sequence that begins there; 0 when none does.
+std::size_t utf8_sequence(const std::string& text, std::size_t at) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+    const auto lead = byte(0);
+    if (lead < 0x80) return 1;
+    const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (lead < 0xc2 || lead > 0xf4 || at + length > text.size()) return 0;
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    }
+    const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
+    const bool surrogate = lead == 0xed && byte(1) > 0x9f;
+    const bool beyond = lead == 0xf4 && byte(1) > 0x8f;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+// Of the escapes "\N" (next line) and "\_" (no-break space) yaml-cpp makes one byte each, which is
+// no UTF-8. The file itself was: a lone byte is one of theirs, and its own code point.
+std::string whole_characters(const std::string& text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size();) {
+        const auto length = utf8_sequence(text, i);
+        if (length == 0) out += '\xc2';
+        out.append(text, i, std::max<std::size_t>(length, 1));
+        i += std::max<std::size_t>(length, 1);
+    }
+    return out;
+}
+
 struct Measure {
     std::size_t weight = 1;
     std::size_t depth = 1;
@@ -94,7 +123,7 @@ class TreeBuilder : public YAML::EventHandler {
     ) override {
         Value value;
         value.kind = Value::Kind::string;
-        value.text = text;
+        value.text = whole_characters(text);
         value.mark = at(mark);
         weight_ += 1 + text.size() / 64;
         check_bounds(value.mark, 0);
@@ -257,22 +286,14 @@ class TreeBuilder : public YAML::EventHandler {
 std::optional<Mark> broken_utf8(std::shared_ptr<const std::string> file, const std::string& text) {
     Mark mark{std::move(file), 1, 1};
     for (std::size_t i = 0; i < text.size();) {
-        const auto byte = static_cast<unsigned char>(text[i]);
-        const std::size_t length = byte < 0x80                   ? 1
-                                   : byte >= 0xc2 && byte < 0xe0 ? 2
-                                   : byte >= 0xe0 && byte < 0xf0 ? 3
-                                   : byte >= 0xf0 && byte < 0xf5 ? 4
-                                                                 : 0;
-        if (length == 0 || i + length > text.size()) return mark;
-        for (std::size_t j = 1; j < length; ++j) {
-            if ((static_cast<unsigned char>(text[i + j]) & 0xc0) != 0x80) return mark;
-        }
-        i += length;
+        const auto length = utf8_sequence(text, i);
+        if (length == 0) return mark;
         ++mark.column;
-        if (byte == '\n') {
+        if (text[i] == '\n') {
             ++mark.line;
             mark.column = 1;
         }
+        i += length;
     }
     return std::nullopt;
 }

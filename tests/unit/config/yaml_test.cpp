@@ -39,6 +39,42 @@ std::string typed(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("every escape of YAML makes whole characters", "[config]") {
+    CHECK(
+        typed(R"("a\Nb\_c")") ==
+        "string a\xc2\x85"
+        "b\xc2\xa0"
+        "c"
+    );
+    CHECK(typed(R"("\L\P\xe9\u20ac\U0001f600")") == "string \xe2\x80\xa8\xe2\x80\xa9é€😀");
+    CHECK(typed("\"é\\N€\\_\"") == "string é\xc2\x85€\xc2\xa0");
+    CHECK(parse(R"({"k\_": 1})").members.at(0).key == "k\xc2\xa0");
+}
+
+TEST_CASE("what is no UTF-8 is said at its place", "[config]") {
+    for (const auto* bytes :
+         {"\xff",
+          "\x80",
+          "\xc0\xaf",
+          "\xe0\x80\xaf",
+          "\xed\xa0\x80",
+          "\xf0\x80\x80\xaf",
+          "\xf4\x90\x80\x80",
+          "\xf5\x80\x80\x80",
+          "\xe2\x82",
+          "\xc3"}) {
+        config::Diagnostics diagnostics;
+        const auto text = std::string("v: \"é") + bytes + "\"\n";
+        const auto value =
+            config::parse_yaml(std::make_shared<const std::string>("f"), text, diagnostics);
+        CHECK_FALSE(value);
+        CHECK(
+            config_test::text_of(diagnostics) ==
+            "f:1:6: error: this is not UTF-8\n  hint: save the file as UTF-8\n"
+        );
+    }
+}
+
 TEST_CASE("plain scalars are typed by the core schema", "[config]") {
     CHECK(typed("") == "null");
     CHECK(typed("~") == "null");
