@@ -25,7 +25,7 @@ class ValueTemplate {
  private:
     using Items = std::vector<ValueTemplate>;
     using Members = std::vector<std::pair<std::string, ValueTemplate>>;
-    std::variant<outbox::Json, Template, Items, Members> node_;
+    std::variant<outbox::Json, Template, Items, Members> node_{outbox::Json{}};
 };
 
 // A scalar of the configuration as JSON; a string stays a string. A number that is no JSON number
