@@ -91,9 +91,14 @@ Parameters probe_parameters(
 
 LateFate record(Session& session, const Parameters& parameters) {
     for (int tries = 0; tries < kLateTries; ++tries) {
-        auto rows = session.write(sql::record_late_result, parameters);
-        if (!rows.empty()) {
-            std::string fate = rows[0]["fate"].c_str();
+        // Before a timeline change is settled, "pending" does not mean "without effect": an answer
+        // that counted then would flag what only has to be looked up.
+        auto found = session.write_if(sql::check_timeline, sql::record_late_result, parameters);
+        if (!found) {
+            throw StoreError(StoreError::Kind::conflict, "a timeline change is not settled yet");
+        }
+        if (!found->empty()) {
+            std::string fate = (*found)[0]["fate"].c_str();
             return fate == "settled"     ? LateFate::settled
                    : fate == "flagged"   ? LateFate::flagged
                    : fate == "duplicate" ? LateFate::duplicate

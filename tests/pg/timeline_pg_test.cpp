@@ -52,6 +52,15 @@ void come_back(StoreFixture& t, const std::string& was = "1:1:0000000A") {
     t.sql.query("UPDATE outbox.setting SET value = $1 WHERE name = 'timeline'", {was});
 }
 
+// The leases are lost with the old timeline.
+void lose_leases(StoreFixture& t) {
+    t.sql.run(
+        "UPDATE outbox.queue SET status = 'pending', lease_epoch = 0, attempts = 0, "
+        "attempt_epoch = NULL, started_at = NULL, deadline_at = NULL, request_hash = NULL, "
+        "attempted_at = NULL, leased_by = NULL"
+    );
+}
+
 std::string recorded(StoreFixture& t) {
     return t.sql.text(
         "SELECT coalesce(max(value), 'NULL') FROM outbox.setting "
@@ -188,12 +197,7 @@ TEST_CASE("a timeline change is settled once, whoever connects later") {
 TEST_CASE("an attempt that the new timeline does not know cannot write over it") {
     StoreFixture t;
     auto attempt = t.lease_one("op");
-    // The lease is lost with the old timeline.
-    t.sql.run(
-        "UPDATE outbox.queue SET status = 'pending', lease_epoch = 0, attempts = 0, "
-        "attempt_epoch = NULL, started_at = NULL, deadline_at = NULL, request_hash = NULL, "
-        "attempted_at = NULL, leased_by = NULL"
-    );
+    lose_leases(t);
     come_back(t);
     Daemon daemon(t, tests::kOtherWorker);
     REQUIRE(daemon.lease().empty());
@@ -213,6 +217,24 @@ TEST_CASE("an attempt that the new timeline does not know cannot write over it")
         CHECK(t.state("op") == "succeeded 1001 0");
         CHECK(t.outcome("op", "attention") == "NULL");
     }
+}
+
+TEST_CASE("a late answer waits until a change is settled, and then no person is called") {
+    StoreFixture t;
+    auto attempt = t.lease_one("op");
+    lose_leases(t);
+    come_back(t);
+    const auto late = tests::succeeded(attempt, "T-1");
+    for (int i = 0; i < 2; ++i) {
+        CHECK_THROWS_AS(wait_for(t.store.record_late(late)), outbox::StoreError);
+        CHECK(t.state("op") == "pending 0 0");
+        CHECK(t.events("op").empty());
+    }
+    Daemon daemon(t, tests::kOtherWorker);
+    REQUIRE(daemon.lease().empty());
+    CHECK(wait_for(t.store.record_late(late)) == outbox::LateFate::settled);
+    CHECK(t.state("op") == "succeeded 1001 0");
+    CHECK(t.outcome("op", "attention") == "NULL");
 }
 
 TEST_CASE("several daemons settle a change together, each operation once, in pages") {
