@@ -1,8 +1,6 @@
 import { InTransaction } from './errors.js';
 import { get } from './calls.js';
 
-const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
-
 // Asked without parameters: then it is one statement for itself unless a transaction is open, whose
 // start is earlier. Behind a pooler the server's process is another one than the protocol named.
 const SESSION = `SELECT now() <> statement_timestamp() OR pg_current_xact_id_if_assigned() IS NOT NULL AS open,
@@ -28,21 +26,18 @@ export async function wait(client, operationId, { timeoutMs = 30_000, pollMs = 1
       const seen = await get(client, operationId);
       const left = end - performance.now();
       if (seen?.final || left <= 0) return seen;
-      await Promise.race([sleepCancelled(Math.min(pause, left), woken), woken ?? new Promise(() => {})]);
+      await nap(Math.min(pause, left), woken);
     }
   } finally {
     await hint?.stop();
   }
 }
 
-// The timer must not keep the process alive, or the loop busy, after a wake-up.
-function sleepCancelled(ms, woken) {
-  if (!woken) return sleep(ms);
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    woken.then(() => clearTimeout(timer));
-  });
-}
+// Over after ms, or when woken; no timer stays behind to keep the process alive.
+const nap = (ms, woken) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, ms);
+  woken?.then(() => { clearTimeout(timer); resolve(); });
+});
 
 async function listen(client, operationId, wanted) {
   const session = await refuseOpenTransaction(client, 'wait');
