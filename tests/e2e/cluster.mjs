@@ -37,7 +37,7 @@ export class Cluster {
     this.#server('initdb', '-D', this.#data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--no-locale', '-N');
     writeFileSync(path.join(this.#data, 'postgresql.auto.conf'), [
       `listen_addresses = '127.0.0.1'`, `port = ${this.port}`, `unix_socket_directories = '${this.#dir}'`,
-      'fsync = on', 'synchronous_commit = on', 'full_page_writes = on', 'max_connections = 300', '',
+      'fsync = on', 'synchronous_commit = on', 'full_page_writes = on', 'max_connections = 300', 'max_prepared_transactions = 10', '',
     ].join('\n'));
     this.#control('start');
     process.on('exit', () => this.stop());

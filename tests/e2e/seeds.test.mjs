@@ -27,6 +27,16 @@ story('argument order does not change the key', async (w) => {
   assert.notDeepEqual(await key('{"quantity": 200}'), await key('{"quantity": 201}'));
 });
 
+// A key with a timestamp in it would be unique, and therefore useless.
+story('the same request produces the same key', async (w) => {
+  await w.start();
+  const derive = () => w.one(`SELECT outbox.derive_id('create_ticket', '{"sku": "SKU-4411"}', 'r1') AS key, pg_sleep(0.01)`);
+  const first = await derive();
+  assert.deepEqual(await derive(), first);
+  const { code, text } = await w.cli('key', '--tool', 'create_ticket', '--run-id', 'r1', '--arguments', '{"sku": "SKU-4411"}');
+  assert.deepEqual([code, text.trim()], [0, first.key]);
+});
+
 // Monday's ticket and Tuesday's ticket for a recurring fault are two tickets.
 story('a new run is a new intent', async (w) => {
   await w.start();
