@@ -127,7 +127,12 @@ class Writer {
         out_.text += '}';
     }
     // to_text escapes exactly what RFC 8785 escapes.
-    void write_string(std::string_view text) { out_.text += to_text(Json(text)); }
+    void write_string(std::string_view text) {
+        if (text.find('\0') != text.npos && !out_.error) {
+            out_.error = KeyError{"a string holds U+0000, which jsonb cannot: leave it out"};
+        }
+        out_.text += to_text(Json(text));
+    }
 
     bool trim_;
     Canonical out_;
