@@ -3,13 +3,13 @@
 // multi-row inserts while no daemon runs, then drained by one daemon. Everything shares the cores.
 //
 //   node first.mjs [--operations 50000] [--rounds 3]      prints a JSON line per round and a table
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { Cluster } from '../e2e/cluster.mjs';
 import { ticketTool } from '../e2e/config.mjs';
 import { Program, eventually, freePort, run } from '../e2e/util.mjs';
+import { clusterCpu, processCpu } from './cpu.mjs';
 
 const flag = (name, fallback) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -19,27 +19,6 @@ const operations = flag('operations', 50_000);
 const rounds = flag('rounds', 3);
 const binary = path.resolve(process.env.OUTBOXD ?? 'build/release/outboxd');
 const dir = mkdtempSync(path.join(os.tmpdir(), 'outboxd-bench-'));
-const tick = 1e6 / Number(execFileSync('getconf', ['CLK_TCK']));
-
-// CPU microseconds of the postmaster, its living children, and the children it has reaped.
-function cpu(postmaster) {
-  let total = 0;
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    let stat;
-    try { stat = readFileSync(`/proc/${pid}/stat`, 'utf8'); } catch { continue; }  // it ended just now
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [parent, user, system, reapedUser, reapedSystem] = [1, 11, 12, 13, 14].map((i) => Number(fields[i]));
-    if (Number(pid) === postmaster) total += user + system + reapedUser + reapedSystem;
-    else if (parent === postmaster) total += user + system;
-  }
-  return total * tick;
-}
-
-const processCpu = (pid) => {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * tick;
-};
 
 async function startNginx() {
   const port = await freePort();
@@ -98,7 +77,7 @@ async function round(cluster, name, tool, number) {
   }
   const filed = performance.now() - filing;
 
-  const before = cpu(cluster.pid);
+  const before = clusterCpu(cluster.pid);
   const daemon = new Program(binary, ['run', '-c', file]);
   const settled = async () => {
     if (daemon.ended) throw new Error(`the daemon ended: ${daemon.output.slice(-2000)}`);
@@ -110,7 +89,7 @@ async function round(cluster, name, tool, number) {
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
   const daemonCpu = processCpu(daemon.pid);
-  const database_cpu = cpu(cluster.pid) - before;
+  const database_cpu = clusterCpu(cluster.pid) - before;
   await daemon.stop();
   const { rows: [times] } = await db.query(`SELECT count(*)::int AS done, count(*) FILTER (WHERE outcome <> 'succeeded')::int AS bad,
     extract(epoch FROM max(finished_at) - min(started_at))::float8 AS seconds FROM outbox.outcome`);

@@ -44,6 +44,7 @@ export class Cluster {
     for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => process.exit(1));
   }
 
+  get bin() { return this.#bin; }
   get #data() { return path.join(this.#dir, 'data'); }
   get pid() { return Number(readFileSync(path.join(this.#data, 'postmaster.pid'), 'utf8').split('\n')[0]); }
   get log() { return readFileSync(path.join(this.#dir, 'server.log'), 'utf8'); }
