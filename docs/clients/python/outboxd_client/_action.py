@@ -25,7 +25,9 @@ class BaseAction(Generic[P]):
     """Binds a call's arguments by name. The function's body is never run, so it must be empty."""
 
     def __init__(self, function: Callable[P, object], request: Request):
-        functools.update_wrapper(self, function)
+        for attribute in functools.WRAPPER_ASSIGNMENTS:  # what help() and inspect look at
+            setattr(self, attribute, getattr(function, attribute, None))
+        self.__wrapped__ = function
         self._signature = inspect.signature(function)
         self._request = request
         name = getattr(function, "__name__", repr(function))
