@@ -214,6 +214,27 @@ TEST_CASE("string values are trimmed as ECMAScript does, keys are not") {
     CHECK(canonical(session, R"(["\u0001\u001f\b\"\\/"])") == R"(["\u0001\u001f\b\"\\/"])");
 }
 
+TEST_CASE("SQL writes the examples of RFC 8785 as they are there") {
+    Database database;
+    auto session = database.connect();
+    std::ifstream file(OUTBOX_SOURCE_DIR "/tests/vectors/rfc8785.json");
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto vectors = boost::json::parse(text.str());
+    for (const auto& sample : vectors.at("documents").as_array()) {
+        auto document = std::string(sample.at("text").as_string());
+        INFO(document);
+        CHECK(
+            canonical(session, document, false) == std::string(sample.at("canonical").as_string())
+        );
+    }
+    for (const auto& sample : vectors.at("numbers").as_array()) {
+        auto number = std::string(sample.at(1).as_string());
+        INFO(number);
+        CHECK(canonical(session, number) == number);
+    }
+}
+
 TEST_CASE("the key does not depend on the session") {
     Database database;
     auto session = database.connect();
@@ -231,6 +252,73 @@ TEST_CASE("the key does not depend on the session") {
         "SET search_path = evil, pg_catalog"
     );
     CHECK(key(session, arguments) == expected);
+}
+
+TEST_CASE("no setting of a session changes the key, or what enqueue makes of it") {
+    Database database;
+    auto plain = database.connect();
+    const std::string arguments =
+        R"({"n": [0.30000000000000004, 1e23, 1.5e300, 9007199254740993, -0.0], "s": " \u00e9\u0001 ",)"
+        R"( "at": "2026-11-30", "\ue000": null, "\ud83d\ude00": ["\\", "'", "$$"]})";
+    const auto expected = key(plain, arguments, "r \\ ' r");
+    const std::string enqueue =
+        "SELECT operation_id, status FROM outbox.enqueue('t', $1::jsonb, run_id => $2)";
+    const auto id = plain.query(enqueue, {arguments, "r"})[0][0];
+    const std::vector<std::string> settings{
+        "extra_float_digits = -15",
+        "extra_float_digits = 3",
+        "DateStyle = 'German, DMY'",
+        "IntervalStyle = 'sql_standard'",
+        "timezone = 'Asia/Kolkata'",
+        "lc_monetary = 'C'",
+        "lc_numeric = 'C'",
+        "lc_time = 'C'",
+        "standard_conforming_strings = off",
+        "backslash_quote = off",
+        "escape_string_warning = off",
+        "bytea_output = 'escape'",
+        "quote_all_identifiers = on",
+        "transform_null_equals = on",
+        "array_nulls = off",
+        "xmloption = 'document'",
+        "search_path = ''",
+        "search_path = 'pg_temp, public'",
+        "plpgsql.extra_errors = 'all'",
+        "plan_cache_mode = 'force_generic_plan'",
+        "plan_cache_mode = 'force_custom_plan'",
+        "enable_sort = off",
+        "enable_indexscan = off",
+        "work_mem = '64kB'",
+        "row_security = off",
+        "jit = on",
+        "jit_above_cost = 1000",
+        "default_transaction_isolation = 'serializable'",
+        "synchronous_commit = off",
+        "client_encoding = 'SQL_ASCII'",
+    };
+    auto all = database.connect();
+    for (const auto& setting : settings) {
+        INFO(setting);
+        auto session = database.connect();
+        session.run("SET " + setting);
+        CHECK(key(session, arguments, "r \\ ' r") == expected);
+        CHECK(session.query(enqueue, {arguments, "r"}) == tests::Rows{{id, "pending"}});
+        all.run("SET " + setting);
+    }
+    CHECK(key(all, arguments, "r \\ ' r") == expected);
+    CHECK(all.query(enqueue, {arguments, "r"}) == tests::Rows{{id, "pending"}});
+
+    // The client's encoding says how the characters come in, not what they are.
+    auto latin = database.connect();
+    latin.run("SET client_encoding = 'LATIN1'");
+    CHECK(key(latin, "{\"s\": \"\xe9\"}") == key(plain, "{\"s\": \"\u00e9\"}"));
+    CHECK(key(latin, "{\"s\": \"\xa0x\"}") == key(plain, "{\"s\": \"x\"}"));
+    auto ascii = database.connect();
+    ascii.run("SET client_encoding = 'SQL_ASCII'");
+    CHECK(
+        refusal(ascii, "SELECT outbox.operation_key('t', $1::jsonb, 'r')", {"{\"s\": \"\xe9\"}"})
+            .sqlstate == "22021"
+    );
 }
 
 TEST_CASE("nesting is bounded") {

@@ -100,6 +100,26 @@ void Session::run(const std::string& script) {
     read(connection_.get(), result);
 }
 
+void Session::copy_in(const std::string& sql, const std::string& lines) {
+    auto* connection = connection_.get();
+    Result began(PQexec(connection, sql.c_str()));
+    if (PQresultStatus(began.get()) != PGRES_COPY_IN) {
+        read(connection, began);
+        throw std::logic_error("no COPY FROM STDIN: " + sql);
+    }
+    PQputCopyData(connection, lines.data(), static_cast<int>(lines.size()));
+    PQputCopyEnd(connection, nullptr);
+    std::optional<SqlError> refused;
+    while (Result ended{PQgetResult(connection)}) {
+        try {
+            read(connection, ended);
+        } catch (const SqlError& error) {
+            refused = error;
+        }
+    }
+    if (refused) throw SqlError(*refused);
+}
+
 void Session::send(const std::string& sql, const Row& parameters) {
     auto values = pointers(parameters);
     if (PQsendQueryParams(

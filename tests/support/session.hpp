@@ -45,6 +45,9 @@ class Session {
     // Several statements at once, without parameters.
     void run(const std::string& script);
 
+    // COPY … FROM STDIN with these lines.
+    void copy_in(const std::string& sql, const std::string& lines);
+
     void send(const std::string& sql, const Row& parameters = {});
     // True while the sent statement has not ended within the given time.
     bool still_running(std::chrono::milliseconds time);
