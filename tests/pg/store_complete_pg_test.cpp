@@ -1,6 +1,7 @@
 #include <future>
 #include <thread>
 
+#include "sql/queries.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/store_fixture.hpp"
 
@@ -206,6 +207,24 @@ TEST_CASE("ends are announced after their commit, in payloads of less than 8000 
         ids += parsed.value->as_array()->size();
     }
     CHECK(ids == 98);
+}
+
+TEST_CASE("nothing is announced while the notification queue is over half full") {
+    StoreFixture t;
+    t.sql.run("LISTEN outbox_done; CREATE SCHEMA fake");
+    for (const auto& [usage, heard] : {std::pair{"0.49", true}, {"0.5", false}, {"1", false}}) {
+        INFO(usage);
+        t.sql.run(
+            "CREATE OR REPLACE FUNCTION fake.pg_notification_queue_usage() RETURNS double "
+            "precision "
+            "LANGUAGE sql AS 'SELECT " +
+            std::string(usage) + "::double precision'"
+        );
+        t.sql.run("SET search_path = fake, pg_catalog");
+        t.sql.query(outbox::sql::announce_done, {"[\"op-1\"]"});
+        t.sql.run("SELECT 1");
+        CHECK(t.sql.notifications().size() == (heard ? 1 : 0));
+    }
 }
 
 TEST_CASE("an odd row takes the last resort and the others go on") {
