@@ -102,11 +102,17 @@ async function daemon() {
   const before = await done();
   const program = new Program(binary, ['run', '-c', file]);
   // It has the rows of the other contexts to work on, and what comes meanwhile.
-  await eventually('the daemon works', async () => (await done()) > before, 60_000);
+  try {
+    await eventually('the daemon works', async () => (await done()) > before, 60_000);
+  } catch (error) {
+    await program.stop('SIGKILL');
+    throw error;
+  }
   return { stop: () => program.stop() };
 }
 
 const results = [];
+let other = null;  // who sleeps or works beside the planners
 try {
   await prepare();
   const files = {};
@@ -115,7 +121,7 @@ try {
   }
   for (let round = 1; round <= rounds; round++) {
     for (const [context, kinds] of Object.entries(contexts)) {
-      const other = context === 'idle daemon' ? await sleeper() : context === 'busy daemon' ? await daemon() : null;
+      other = context === 'idle daemon' ? await sleeper() : context === 'busy daemon' ? await daemon() : null;
       for (const kind of Object.keys(kinds)) {
         const names = Object.keys(statements);
         if (round % 2 === 0) names.reverse();
@@ -128,9 +134,11 @@ try {
         }
       }
       await other?.stop();
+      other = null;
     }
   }
 } finally {
+  await other?.stop();
   await db.end();
   cluster.stop();
   rmSync(dir, { recursive: true, force: true });
