@@ -133,6 +133,7 @@ asio::awaitable<Outcome> Executor::call_tool(const Dispatch& dispatch, std::stri
         .provider_key = std::move(key),
         .attempt = dispatch.attempt.attempts,
         .first_sent_at = dispatch.attempt.first_attempt_at,
+        .ambiguous = dispatch.attempt.ambiguous,
     };
     // A coroutine of its own, so that cutting it leaves this one able to record its end.
     const auto signal = calls_.emplace(calls_.end());

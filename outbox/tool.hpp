@@ -23,6 +23,7 @@ struct ToolCall {
     std::string provider_key;  // {{ operation.key }}
     int attempt = 1;
     DbTime first_sent_at;
+    bool ambiguous = false;  // an earlier attempt ended unknown, believed absent since
 };
 
 // One way for an effect to leave the process. Chosen by name at run time; built by tools/ from

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "outbox/tool.hpp"
+#include "tools/arguments_schema.hpp"
 #include "tools/secret_mask.hpp"
 
 namespace tools {
@@ -29,15 +30,20 @@ class Probe {
     ) = 0;
 };
 
-// Any action with any probe: an HTTP effect may be looked for by a command.
+// Any action with any probe: an HTTP effect may be looked for by a command. Arguments that do not
+// fit the schema never reach the action.
 class AdapterTool final : public outbox::Tool {
  public:
     AdapterTool(
         std::unique_ptr<Action> action,
         std::unique_ptr<Probe> probe,
-        std::shared_ptr<const SecretMask> mask
+        std::shared_ptr<const SecretMask> mask,
+        std::unique_ptr<const ArgumentsSchema> schema = nullptr
     )
-        : action_(std::move(action)), probe_(std::move(probe)), mask_(std::move(mask)) {}
+        : action_(std::move(action)),
+          probe_(std::move(probe)),
+          mask_(std::move(mask)),
+          schema_(std::move(schema)) {}
 
     asio::awaitable<outbox::Outcome> execute(outbox::ToolCall call, outbox::Deadline deadline)
         override;
@@ -48,6 +54,7 @@ class AdapterTool final : public outbox::Tool {
     std::unique_ptr<Action> action_;
     std::unique_ptr<Probe> probe_;
     std::shared_ptr<const SecretMask> mask_;
+    std::unique_ptr<const ArgumentsSchema> schema_;  // null: any arguments will do
 };
 
 }  // namespace tools

@@ -78,10 +78,15 @@ std::optional<CompiledTool> compile_tool(
         .http = http_options(tool, config),
         .output_limit = config.limits.response
     };
+    bool fits = true;
+    if (tool.arguments) {
+        compiled.arguments = ArgumentsSchema::compile(*tool.arguments, diagnostics);
+        fits = compiled.arguments != nullptr;
+    }
     const bool performs = compile_execute(tool, config.credentials, execute, compiled);
     const bool asks = compile_lookup(tool, config.credentials, reconcile, compiled);
     lint_tool(tool, execute.references, reconcile.references, diagnostics);
-    if (!performs || !asks) return std::nullopt;
+    if (!fits || !performs || !asks) return std::nullopt;
     return compiled;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <variant>
 
 #include "config/config.hpp"
 #include "outbox/policy.hpp"
+#include "tools/arguments_schema.hpp"
 #include "tools/command_tool.hpp"
 #include "tools/http_probe.hpp"
 #include "tools/http_tool.hpp"
@@ -22,6 +24,7 @@ struct CompiledTool {
     std::optional<std::variant<HttpLookup, CommandLookup>> lookup;
     HttpOptions http;
     std::size_t output_limit = 0;
+    std::unique_ptr<const ArgumentsSchema> arguments = nullptr;  // null: none is given
 };
 
 // Mistakes and lints go to the diagnostics; empty when the tool cannot be used.

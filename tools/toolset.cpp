@@ -186,7 +186,9 @@ std::unique_ptr<outbox::Toolset> build_toolset(
         auto probe = make_probe(tool, clients);
         toolset->add(
             {std::move(tool.policy),
-             std::make_unique<AdapterTool>(std::move(action), std::move(probe), mask)}
+             std::make_unique<AdapterTool>(
+                 std::move(action), std::move(probe), mask, std::move(tool.arguments)
+             )}
         );
     }
     return toolset;
