@@ -6,6 +6,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "config/utf8.hpp"
+
 namespace config {
 namespace {
 
@@ -13,9 +15,10 @@ std::string_view level(Severity severity) {
     return severity == Severity::error ? "error" : "warning";
 }
 
+// The name of a file may be any bytes; JSON is UTF-8.
 std::string json_string(std::string_view text) {
     std::string out = "\"";
-    for (const char c : text) {
+    for (const char c : readable(text)) {
         if (c == '"' || c == '\\') {
             out += '\\';
             out += c;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "config/scalar.hpp"
+#include "config/utf8.hpp"
 
 namespace config {
 namespace {
@@ -27,22 +28,6 @@ struct Stop {
     std::string message;
     std::string hint;
 };
-
-// Length of the UTF-8 sequence that begins there; 0 when none does.
-std::size_t utf8_sequence(const std::string& text, std::size_t at) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-    const auto lead = byte(0);
-    if (lead < 0x80) return 1;
-    const std::size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (lead < 0xc2 || lead > 0xf4 || at + length > text.size()) return 0;
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    }
-    const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-    const bool surrogate = lead == 0xed && byte(1) > 0x9f;
-    const bool beyond = lead == 0xf4 && byte(1) > 0x8f;
-    return overlong || surrogate || beyond ? 0 : length;
-}
 
 // Of the escapes "\N" (next line) and "\_" (no-break space) yaml-cpp makes one byte each, which is
 // no UTF-8. The file itself was: a lone byte is one of theirs, and its own code point.
@@ -287,7 +272,8 @@ std::optional<Mark> broken_utf8(std::shared_ptr<const std::string> file, const s
     Mark mark{std::move(file), 1, 1};
     for (std::size_t i = 0; i < text.size();) {
         const auto length = utf8_sequence(text, i);
-        if (length == 0) return mark;
+        // A NUL is UTF-8 but no text; yaml-cpp would take the file for UTF-16 or UTF-32.
+        if (length == 0 || text[i] == '\0') return mark;
         ++mark.column;
         if (text[i] == '\n') {
             ++mark.line;
@@ -326,7 +312,7 @@ std::optional<Value> parse_yaml(
         } else {
             diagnostics.error(
                 mark,
-                fmt::format("not YAML: {}", e.msg),
+                fmt::format("not YAML: {}", readable(e.msg)),
                 "often an indent, a missing colon or a quote above this line"
             );
         }

@@ -18,6 +18,9 @@ namespace {
 constexpr std::size_t kHeadLimit = std::size_t{64} * 1024;
 constexpr std::size_t kReadSize = std::size_t{16} * 1024;
 constexpr int kMaxInterim = 16;
+// "0\r\n\r\n": no chunked body ends with less, and Beast insists on that much of a last chunk when
+// it looks at it again.
+constexpr std::size_t kLastChunk = 5;
 
 // A body that is kept up to a limit; the first byte behind it ends the reading.
 struct CappedBody {
@@ -103,6 +106,8 @@ ResponseParser::State ResponseParser::parse() {
     auto& parser = inner_->parser;
     auto& buffer = inner_->buffer;
     while (buffer.size() > 0 && !parser->is_done()) {
+        const bool in_chunks = parser->is_header_done() && parser->chunked();
+        if (in_chunks && buffer.size() < kLastChunk) return State::more;
         beast::error_code ec;
         std::size_t used = parser->put(buffer.data(), ec);
         buffer.consume(used);

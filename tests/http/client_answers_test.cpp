@@ -6,6 +6,7 @@
 #include "tests/http/world.hpp"
 #include "tests/support/catch.hpp"
 #include "tools/http_client_address.hpp"
+#include "tools/http_client_parser.hpp"
 
 using namespace tests;
 
@@ -109,6 +110,49 @@ TEST_CASE("every way an answer can be framed") {
     CHECK(answer("/until-close") == "200 all of it");
     CHECK(answer("/plain") == "200 plain");
     CHECK(stub.requests().size() == 12);
+}
+
+// Without a socket, so that every piece has exactly this size; then the connection closes.
+static std::string read_in_pieces(std::string_view bytes, std::size_t size) {
+    tools::ResponseParser parser(false, 100);
+    auto state = tools::ResponseParser::State::more;
+    while (!bytes.empty() && state == tools::ResponseParser::State::more) {
+        const auto piece = bytes.substr(0, size);
+        std::copy(piece.begin(), piece.end(), static_cast<char*>(parser.prepare().data()));
+        state = parser.commit(piece.size());
+        bytes.remove_prefix(piece.size());
+    }
+    if (state == tools::ResponseParser::State::more) state = parser.end();
+    if (state == tools::ResponseParser::State::broken) return "broken";
+    return summary(parser.take());
+}
+
+TEST_CASE("the network may cut an answer anywhere") {
+    const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    const std::vector<std::pair<std::string, std::string>> answers = {
+        {ok("plain"), "200 plain"},
+        {chunked + "0\r\n\r\n", "200 "},
+        {chunked + "0\r\nTrailer: x\r\n\r\n", "200 "},
+        {chunked + "1\r\na\r\n2;x=y\r\nbc\r\n0\r\n\r\n", "200 abc"},
+        {chunked + "00;x\r\n\r\n", "200 "},
+        {chunked + "1\r\na\r\n0\r\n\r", "broken"},
+        {chunked + "1\r\na\r\n0\r\n", "broken"},
+        {chunked + "1\r\na\r\n", "broken"},
+        {chunked + "1\r\na", "broken"},
+        {chunked + "0\r\n", "broken"},
+        {chunked + "0\r\nx\r\n0\r\n\r\n", "broken"},
+        {chunked + "x\r\n\r\n", "broken"},
+        {chunked, "broken"},
+        {"HTTP/1.1 100 Continue\r\n\r\n" + chunked + "0\r\n\r\n", "200 "},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcd", "broken"},
+        {"HTTP/1.1 200 OK\r\n\r\nabcd", "200 abcd"},
+    };
+    for (const auto& [bytes, expected] : answers) {
+        for (std::size_t size = 1; size <= bytes.size(); ++size) {
+            INFO(bytes << " in pieces of " << size);
+            CHECK(read_in_pieces(bytes, size) == expected);
+        }
+    }
 }
 
 TEST_CASE("headers of an answer are found by name in any case") {

@@ -75,6 +75,29 @@ TEST_CASE("what is no UTF-8 is said at its place", "[config]") {
     }
 }
 
+TEST_CASE("UTF-16 and UTF-32 are not guessed", "[config]") {
+    using namespace std::literals;
+    for (const auto text : {"v\0:\0 \0a\0\n\0"sv, "v\0\0\0:\0\0\0"sv, "\0v\0:"sv, "v: a\0b\n"sv}) {
+        config::Diagnostics diagnostics;
+        const auto value = config::parse_yaml(
+            std::make_shared<const std::string>("f"), std::string(text), diagnostics
+        );
+        CHECK_FALSE(value);
+        CHECK_THAT(config_test::text_of(diagnostics), ContainsSubstring("this is not UTF-8"));
+    }
+}
+
+TEST_CASE("a mistake is told in whole characters", "[config]") {
+    config::Diagnostics diagnostics;
+    CHECK_FALSE(config::parse_yaml(
+        std::make_shared<const std::string>("f\xff"), "v: \"\\é\"\n", diagnostics
+    ));
+    REQUIRE(diagnostics.all().size() == 1);
+    CHECK_THAT(config::to_json(diagnostics.all()[0]), ContainsSubstring("\"f\xef\xbf\xbd\""));
+    CHECK_THAT(diagnostics.all()[0].message, ContainsSubstring("unknown escape character"));
+    CHECK(diagnostics.all()[0].message.find('\xc3') == std::string::npos);
+}
+
 TEST_CASE("plain scalars are typed by the core schema", "[config]") {
     CHECK(typed("") == "null");
     CHECK(typed("~") == "null");

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace config {
+
+// Length of the UTF-8 sequence that begins there; 0 when none does.
+[[nodiscard]] std::size_t utf8_sequence(std::string_view text, std::size_t at);
+
+// For messages: every byte that is no UTF-8 becomes U+FFFD.
+[[nodiscard]] std::string readable(std::string_view text);
+
+}  // namespace config
