@@ -165,11 +165,6 @@ std::vector<Tool> read_compensations(MapReader& in, Tool& tool, const ToolContex
         );
         return out;
     }
-    in.diagnostics().warning(
-        section->key_mark,
-        fmt::format("{}.compensate: compensations cannot be invoked in this version", in.path()),
-        "it is checked and kept for the version that can"
-    );
     if (!tool.write) {
         in.diagnostics().error(
             section->key_mark,

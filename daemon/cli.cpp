@@ -176,6 +176,7 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_config_commands(app, context);
     add_key_command(app, context);
     add_enqueue_command(app, context);
+    add_compensate_command(app, context);
     add_reading_commands(app, context);
     add_steering_commands(app, context);
     try {

@@ -1,25 +1,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "config/units.hpp"
 #include "daemon/arguments.hpp"
 #include "daemon/command.hpp"
 #include "daemon/output.hpp"
-#include "daemon/pause.hpp"
+#include "daemon/settled.hpp"
 #include "outbox/pg/client.hpp"
 
 namespace outboxd {
 namespace {
-
-using std::chrono_literals::operator""ms;
 
 struct EnqueueOptions {
     outbox::pg::EnqueueCall call;
@@ -39,41 +33,12 @@ std::string labels_json(const std::vector<std::string>& labels) {
     return outbox::to_text(object);
 }
 
-bool is_final(const outbox::Json& row) {
-    const std::string status = member_text(row, "status");
-    return status == "succeeded" || status == "failed" || status == "cancelled";
-}
-
-// Asks until the operation is final or the time is up; whether this call replayed is kept.
-outbox::Json wait_settled(
-    outbox::pg::Client& client, const outbox::Json& receipt, std::chrono::milliseconds limit
-) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    const std::string id = member_text(receipt, "operation_id");
-    auto pause = 10ms;
-    for (;;) {
-        auto row = row_of(client.get(id).value_or("{}"));
-        row.set("replayed", *receipt.find("replayed"));
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            end - std::chrono::steady_clock::now()
-        );
-        if (is_final(row) || left <= 0ms) return row;
-        pause_for(std::min(pause, left));
-        pause = std::min(pause * 2, 250ms);
-    }
-}
-
 int enqueue(Context& context, EnqueueOptions& options) {
     auto& call = options.call;
     if (call.operation_id.has_value() == call.run_id.has_value()) {
         throw CommandError(kUsage, "give --operation-id ID or --run-id R, and only one of them");
     }
-    std::optional<std::chrono::milliseconds> limit;
-    if (!options.wait.empty()) {
-        limit = config::parse_duration(options.wait);
-        if (!limit)
-            throw CommandError(kUsage, "--wait takes a duration with its unit, such as 30s");
-    }
+    const auto limit = parse_wait(options.wait);
     call.arguments = outbox::to_text(read_arguments(call.arguments));
     if (!options.labels.empty()) call.labels = labels_json(options.labels);
     outbox::pg::Client client(database_of(context));

@@ -55,6 +55,7 @@ void add_schema_commands(CLI::App& app, Context& context);
 void add_config_commands(CLI::App& app, Context& context);
 void add_key_command(CLI::App& app, Context& context);
 void add_enqueue_command(CLI::App& app, Context& context);
+void add_compensate_command(CLI::App& app, Context& context);
 void add_reading_commands(CLI::App& app, Context& context);
 void add_steering_commands(CLI::App& app, Context& context);
 

@@ -106,6 +106,12 @@ asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
         if (!leased.intent.unreadable.empty()) {
             co_return refused({"invalid_arguments", leased.intent.unreadable});
         }
+        // A plain insert can name the tool, but it undoes nothing: only outbox.compensate does.
+        if (dispatch.entry->policy.compensation && !leased.intent.compensates) {
+            co_return refused(
+                {"not_a_compensation", "This tool only undoes operations: call outbox.compensate."}
+            );
+        }
         co_await failpoints_.hit(FailpointId::before_provider_key);
         auto deriving = keys_.key(leased.intent.id, dispatch.entry->policy, leased.request_hash);
         auto key = co_await std::move(deriving);

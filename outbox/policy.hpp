@@ -66,7 +66,10 @@ struct ToolPolicy {
     std::string revision;  // hash of the whole tool configuration, for the catalogue
     std::vector<std::string> dedup_fields;   // members that make the derived id; empty: all
     std::vector<std::string> compensations;  // names of its compensations
-    std::string arguments_schema;            // JSON Schema text, empty when none
+    bool compensation = false;               // this one undoes operations of another tool
+    // What its templates name of the original: "arguments", "result"; empty for other tools.
+    std::vector<std::string> needs_original;
+    std::string arguments_schema;  // JSON Schema text, empty when none
 };
 
 }  // namespace outbox

@@ -1,6 +1,9 @@
 #include "tools/compiled_tool.hpp"
 
+#include <algorithm>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "tools/lint.hpp"
 #include "tools/tool_policy.hpp"
@@ -63,6 +66,19 @@ bool compile_lookup(
     return true;
 }
 
+// What a compensation must find of its original when it is asked for (outbox.tool.needs_original).
+void note_needs(const std::vector<Reference>& references, std::vector<std::string>& needs) {
+    for (const std::string part : {"arguments", "result"}) {
+        const auto path = "original." + part;
+        const bool named = std::any_of(references.begin(), references.end(), [&](const auto& one) {
+            return one.path == path || one.path.starts_with(path + ".");
+        });
+        if (named && std::find(needs.begin(), needs.end(), part) == needs.end()) {
+            needs.push_back(part);
+        }
+    }
+}
+
 }  // namespace
 
 std::optional<CompiledTool> compile_tool(
@@ -85,6 +101,8 @@ std::optional<CompiledTool> compile_tool(
     }
     const bool performs = compile_execute(tool, config.credentials, execute, compiled);
     const bool asks = compile_lookup(tool, config.credentials, reconcile, compiled);
+    note_needs(execute.references, compiled.policy.needs_original);
+    note_needs(reconcile.references, compiled.policy.needs_original);
     lint_tool(tool, execute.references, reconcile.references, diagnostics);
     if (!fits || !performs || !asks) return std::nullopt;
     return compiled;

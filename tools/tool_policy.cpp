@@ -201,6 +201,7 @@ outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& di
     policy.revision = revision_of(tool);
     for (const auto& field : tool.dedup_fields) policy.dedup_fields.push_back(field.value);
     policy.compensations = tool.compensations;
+    policy.compensation = tool.compensates_tool.has_value();
     if (tool.arguments) policy.arguments_schema = plain_json_text(*tool.arguments);
     return policy;
 }

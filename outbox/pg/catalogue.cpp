@@ -24,6 +24,7 @@ Json to_json(const ToolPolicy& policy) {
     tool.set("revision", policy.revision);
     tool.set("dedup_fields", array_of(policy.dedup_fields));
     tool.set("compensations", array_of(policy.compensations));
+    tool.set("needs_original", array_of(policy.needs_original));
     tool.set("max_attempts", policy.retry.max_attempts);
     tool.set("timeout_ms", static_cast<std::int64_t>(policy.timeout.count()));
     tool.set("settle_ms", static_cast<std::int64_t>(policy.reconcile.settle.count()));

@@ -57,6 +57,17 @@ std::string Client::enqueue(const EnqueueCall& call) {
     return rows[0][0].c_str();
 }
 
+std::string Client::compensate(const CompensateCall& call) {
+    auto rows = session_.write(
+        sql::compensate_operation,
+        {without_nul(call.operation_id),
+         clean(call.name),
+         without_nul(call.arguments),
+         clean(call.reason)}
+    );
+    return rows[0][0].c_str();
+}
+
 std::optional<std::string> Client::get(const std::string& operation_id) {
     auto rows = session_.read(sql::get_operation, {without_nul(operation_id)});
     if (rows.empty()) {

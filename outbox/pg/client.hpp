@@ -25,6 +25,14 @@ struct EnqueueCall {
     bool retry_failed = false;
 };
 
+// Parameters of outbox.compensate.
+struct CompensateCall {
+    std::string operation_id;
+    std::optional<std::string> name;  // empty: the only one
+    std::string arguments = "{}";     // JSON text
+    std::optional<std::string> reason;
+};
+
 struct ListFilter {
     std::vector<std::string> statuses;  // empty: all
     std::optional<std::string> tool;
@@ -48,6 +56,7 @@ class Client {
     explicit Client(const std::string& dsn);
 
     [[nodiscard]] std::string enqueue(const EnqueueCall& call);
+    [[nodiscard]] std::string compensate(const CompensateCall& call);
     // Empty: unknown id.
     [[nodiscard]] std::optional<std::string> get(const std::string& operation_id);
     // How the last attempt of an open operation ended, as JSON text; empty when it has none, or

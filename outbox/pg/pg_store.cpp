@@ -108,36 +108,6 @@ LateFate record(Session& session, const Parameters& parameters) {
     throw StoreError(StoreError::Kind::conflict, "the operation moves faster than its evidence");
 }
 
-// Nothing ends as `expired`, and nothing is probed, while a timeline change is not settled: a lost
-// attempt may have had its effect.
-MaintenanceReport run_maintenance(
-    Session& session, TimelineGuard& guard, bool judge_workers, Failpoints* failpoints
-) {
-    const auto hit = [failpoints](FailpointId id) {
-        if (failpoints != nullptr) failpoints->hit_blocking(id);
-    };
-    const auto page = std::to_string(kMaintenancePage);
-    MaintenanceReport report;
-    if (auto ended = guard.write(session, sql::expire_operations, {page})) {
-        report.expired = (*ended)[0]["expired"].as<int>();
-        report.more = (*ended)[0]["more"].as<bool>();
-    }
-    hit(FailpointId::between_expiry_and_leases);
-    auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
-    for (const auto& row : leases) {
-        report.lease_expired += row["expired"].as<int>();
-        if (std::string_view(row["status"].c_str()) == "unknown") {
-            report.became_unknown[row["tool"].c_str()] += row["expired"].as<int>();
-        }
-        report.more = report.more || row["expired"].as<int>() >= kMaintenancePage;
-    }
-    hit(FailpointId::between_leases_and_promotion);
-    auto promoted = session.write(sql::promote_due, {page});
-    report.promoted = promoted[0]["promoted"].as<int>();
-    report.more = report.more || promoted[0]["more"].as<bool>();
-    return report;
-}
-
 std::string text_array(const std::vector<std::string>& texts) {
     ArrayText array;
     for (const auto& text : texts) {
@@ -264,9 +234,52 @@ asio::awaitable<std::vector<ClaimedProbe>> PgStore::claim_probes(
     co_return std::move(answer.claims);
 }
 
+// Nothing ends as `expired`, nothing is probed and no original is withdrawn while a timeline change
+// is not settled: a lost attempt may have had its effect.
+MaintenanceReport PgStore::run_maintenance(Session& session, bool judge_workers) {
+    const auto page = std::to_string(kMaintenancePage);
+    MaintenanceReport report;
+    if (auto ended = maintain_guard_.write(session, sql::expire_operations, {page})) {
+        report.expired = (*ended)[0]["expired"].as<int>();
+        report.more = (*ended)[0]["more"].as<bool>();
+    }
+    hit(FailpointId::between_expiry_and_leases);
+    auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
+    for (const auto& row : leases) {
+        report.lease_expired += row["expired"].as<int>();
+        if (std::string_view(row["status"].c_str()) == "unknown") {
+            report.became_unknown[row["tool"].c_str()] += row["expired"].as<int>();
+        }
+        report.more = report.more || row["expired"].as<int>() >= kMaintenancePage;
+    }
+    hit(FailpointId::between_leases_and_promotion);
+    settle_compensations(session, report);
+    auto promoted = session.write(sql::promote_due, {page});
+    report.promoted += promoted[0]["promoted"].as<int>();
+    report.more = report.more || promoted[0]["more"].as<bool>();
+    return report;
+}
+
+// Compensations that may run count as promoted: both wake the leaser.
+void PgStore::settle_compensations(Session& session, MaintenanceReport& report) {
+    const auto page = std::to_string(kMaintenancePage);
+    auto settled = maintain_guard_.write(
+        session, sql::settle_compensations, {page, waiting_.original, waiting_.seq}
+    );
+    if (!settled) return;
+    const auto row = (*settled)[0];
+    const auto armed = row["armed"].as<int>();
+    const bool full = !row["seq"].is_null();
+    waiting_ = {};
+    if (full) waiting_ = {row["waits_for"].c_str(), row["seq"].c_str()};
+    report.promoted += armed;
+    // Most go on waiting: a full page alone is no reason to come again at once.
+    report.more = report.more || (full && armed + row["cancelled"].as<int>() > 0);
+}
+
 asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {
     auto work = [this, judge_workers](Session& session) {
-        return run_maintenance(session, maintain_guard_, judge_workers, failpoints_);
+        return run_maintenance(session, judge_workers);
     };
     co_return co_await maintain_->run(std::move(work));
 }

@@ -55,6 +55,14 @@ class PgStore : public Store {
         if (failpoints_ != nullptr) failpoints_->hit_blocking(id);
     }
 
+    // Where the last page of waiting compensations ended.
+    struct Waiting {
+        std::string original = "0";
+        std::string seq = "0";
+    };
+    MaintenanceReport run_maintenance(Session& session, bool judge_workers);
+    void settle_compensations(Session& session, MaintenanceReport& report);
+
     void tell(const std::optional<TimelineChange>& change) const;
     void tell(const std::optional<ClockSample>& sample) const;
 
@@ -62,6 +70,7 @@ class PgStore : public Store {
     Failpoints* failpoints_;
     TimelineGuard guard_;           // used on the lease lane only
     TimelineGuard maintain_guard_;  // … and on the maintain lane
+    Waiting waiting_;               // on the maintain lane
     std::unique_ptr<Lane> lease_;
     std::unique_ptr<Lane> complete_;
     std::unique_ptr<Lane> maintain_;

@@ -63,7 +63,7 @@ SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, 
        o.compensates,
        CASE WHEN o.compensates IS NOT NULL
             THEN (SELECT p.arguments::text FROM outbox.operation p
-                   WHERE p.operation_id = o.compensates)
+                   WHERE p.operation_id = o.compensates AND p.pruned_at IS NULL)
        END AS original_arguments,
        CASE WHEN o.compensates IS NOT NULL
             THEN (SELECT c.result::text FROM outbox.operation p

@@ -1,13 +1,15 @@
 -- Upserts this daemon's tools into the catalogue and what their attempts ask (outbox.request);
 -- other daemons' tools and pauses are left alone. $1 worker uuid, $2 a JSON array of
 -- {tool, description, effect, revision, dedup_fields, compensations, max_attempts, timeout_ms,
---  settle_ms, arguments_schema, request_hash, key_settings}. In name order: no deadlocks.
+--  settle_ms, arguments_schema, needs_original, request_hash, key_settings}. In name order: no
+-- deadlocks.
 WITH published AS MATERIALIZED (
     SELECT *
       FROM jsonb_to_recordset($2::jsonb) AS p (
                tool text, description text, effect text, revision text, dedup_fields jsonb,
                compensations jsonb, max_attempts integer, timeout_ms bigint, settle_ms bigint,
-               arguments_schema jsonb, request_hash bigint, key_settings jsonb)
+               arguments_schema jsonb, needs_original jsonb, request_hash bigint,
+               key_settings jsonb)
      ORDER BY tool
 ), asked AS (
     INSERT INTO outbox.request (tool, request_hash, key_settings)
@@ -15,17 +17,19 @@ WITH published AS MATERIALIZED (
         ON CONFLICT DO NOTHING
 )
 INSERT INTO outbox.tool AS t (tool, description, effect, revision, dedup_fields, compensations,
-                              max_attempts, timeout, settle, arguments_schema, published_by)
+                              max_attempts, timeout, settle, arguments_schema, needs_original,
+                              published_by)
 SELECT tool, description, effect, revision,
        ARRAY (SELECT jsonb_array_elements_text(dedup_fields)),
        ARRAY (SELECT jsonb_array_elements_text(compensations)),
        max_attempts, timeout_ms * interval '1 millisecond', settle_ms * interval '1 millisecond',
-       nullif(arguments_schema, 'null'), $1::uuid
+       nullif(arguments_schema, 'null'),
+       ARRAY (SELECT jsonb_array_elements_text(needs_original)), $1::uuid
   FROM published
     ON CONFLICT (tool) DO UPDATE
    SET description = excluded.description, effect = excluded.effect,
        revision = excluded.revision, dedup_fields = excluded.dedup_fields,
        compensations = excluded.compensations, max_attempts = excluded.max_attempts,
        timeout = excluded.timeout, settle = excluded.settle,
-       arguments_schema = excluded.arguments_schema,
+       arguments_schema = excluded.arguments_schema, needs_original = excluded.needs_original,
        published_at = now(), published_by = excluded.published_by

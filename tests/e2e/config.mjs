@@ -53,3 +53,33 @@ export const ticketTool = (url, more = {}) => ({
   },
   ...more,
 });
+
+// A ticket that can be closed again.
+export const closableTool = (url) => ticketTool(url, {
+  compensate: {
+    close: {
+      type: 'http',
+      method: 'POST',
+      url: `${url}/tickets/{{ original.result.id }}/close`,
+      headers: { 'Idempotency-Key': '{{ operation.key }}' },
+      json: {
+        external_ref: '{{ operation.key }}', operation_id: '{{ operation.id }}', of: '{{ original.id }}',
+        note: "{{ arguments.note | default('none') }}", title: '{{ original.arguments.title }}',
+      },
+      outcomes: [
+        { when: { status: 201 }, then: 'succeeded', result: { state: '/state' } },
+        { when: { status: [400, 422] }, then: 'rejected', code: '/code', message: '/message' },
+      ],
+      reconcile: {
+        type: 'http',
+        method: 'GET',
+        url: `${url}/tickets/{{ original.result.id }}`,
+        query: { external_ref: '{{ operation.key }}' },
+        verdicts: [
+          { when: { status: 200, body: { '/state': 'closed' } }, then: 'found', result: { state: '/state' } },
+          { when: { status: 200 }, then: 'absent' },
+        ],
+      },
+    },
+  },
+});

@@ -3,6 +3,8 @@
 //
 // On port:    POST /tickets                    opens a ticket (external_ref, operation_id, title)
 //             GET  /tickets?external_ref=KEY   lists the tickets with that reference
+//             POST /tickets/ID/close           closes a ticket (external_ref, operation_id)
+//             GET  /tickets/ID?external_ref=   shows a ticket
 // On control: POST /plan {operation_id, posts: [mode…], look: mode}   the nth mode for the nth POST
 //             POST /release {operation_id}     lets held answers go
 //             GET  /state                      everything it saw and did
@@ -17,12 +19,19 @@ const [journal, port = '0', cert, key] = process.argv.slice(2);
 const tickets = existsSync(journal)
   ? readFileSync(journal, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
   : [];
+const closes = [];  // of this process: every one is an effect, also a second one of a ticket
 const requests = [];
 const plans = new Map();  // operation id → modes of its next POSTs
 const looks = new Map();  // provider key → mode
 const held = new Map();   // operation id → answer functions
 
 function open(body) {
+  if (body.closes) {
+    const ticket = tickets.find((t) => t.id === body.closes);
+    if (ticket) ticket.state = 'closed';
+    closes.push(body);
+    return { id: body.closes, state: 'closed' };
+  }
   const ticket = { id: `T-${tickets.length + 1}`, state: 'open', at: Date.now(), ...body };
   tickets.push(ticket);
   appendFileSync(journal, `${JSON.stringify(ticket)}\n`);
@@ -124,9 +133,16 @@ async function read(request) {
 async function serve(request, response) {
   const body = await read(request);
   const url = new URL(request.url, 'http://desk');
+  const [, , id, verb] = url.pathname.split('/');
+  if (verb === 'close') body.closes = id;
   const ref = request.method === 'GET' ? url.searchParams.get('external_ref') : body.external_ref;
   requests.push({ at: Date.now(), method: request.method, key: ref, header: request.headers['idempotency-key'], body });
-  if (request.method === 'GET') return answers[looks.get(ref) ?? 'ok'](ref, response);
+  const mode = looks.get(ref) ?? 'ok';
+  if (request.method === 'GET' && id && mode === 'ok') {
+    const ticket = tickets.find((t) => t.id === id);
+    return reply(response, ticket ? 200 : 404, ticket ?? {});
+  }
+  if (request.method === 'GET') return answers[mode](ref, response);
   return posts[plans.get(body.operation_id)?.shift() ?? 'ok'](body, response);
 }
 
@@ -139,7 +155,7 @@ async function control(request, response) {
     for (const answer of held.get(body.operation_id) ?? []) answer();
     held.delete(body.operation_id);
   }
-  reply(response, 200, request.url === '/state' ? { tickets, requests } : {});
+  reply(response, 200, request.url === '/state' ? { tickets, closes, requests } : {});
 }
 
 const listen = (server, port) => new Promise((resolve) => server.listen(port, '127.0.0.1', () => resolve(server.address().port)));

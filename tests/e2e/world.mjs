@@ -35,6 +35,7 @@ export class Desk {
   release(id) { return this.#ask('release', { operation_id: id }); }
   state() { return this.#ask('state'); }
   async tickets(id) { return (await this.state()).tickets.filter((t) => t.operation_id === id); }
+  async closes(id) { return (await this.state()).closes.filter((c) => c.operation_id === id); }
   async posts(id) { return (await this.state()).requests.filter((r) => r.method === 'POST' && r.body.operation_id === id); }
   async looks(id) { return (await this.state()).requests.filter((r) => r.method === 'GET' && r.key === providerKey(id)); }
   stop(signal = 'SIGKILL') { return this.program.stop(signal); }
@@ -132,6 +133,10 @@ class World {
     return this.one('SELECT * FROM outbox.enqueue($1, $2::jsonb, $3, retry_failed => $4)', [tool, JSON.stringify(args), id, retryFailed]);
   }
 
+  compensate(id, name = null, args = {}, reason = null) {
+    return this.one('SELECT * FROM outbox.compensate($1, $2, $3::jsonb, $4)', [id, name, JSON.stringify(args), reason]);
+  }
+
   get(id) { return this.one('SELECT * FROM outbox.get($1)', [id]); }
 
   async events(id, kind) {
@@ -164,9 +169,10 @@ class World {
   async check() {
     const counted = new Map();
     for (const desk of this.desks.filter((d) => !d.program.ended)) {
-      for (const ticket of (await desk.state()).tickets) counted.set(ticket.operation_id, (counted.get(ticket.operation_id) ?? 0) + 1);
+      const { tickets, closes } = await desk.state();
+      for (const { operation_id: id } of [...tickets, ...closes]) counted.set(id, (counted.get(id) ?? 0) + 1);
     }
-    const { rows } = await this.db.query(`SELECT operation_id, status FROM outbox.operations WHERE tool = 'create_ticket'`);
+    const { rows } = await this.db.query(`SELECT operation_id, status FROM outbox.operations WHERE tool IN ('create_ticket', 'create_ticket:close')`);
     for (const { operation_id: id, status } of rows) {
       const effects = counted.get(id) ?? 0;
       if (status === 'succeeded') assert.equal(effects, 1, `${id} is ${status}`);

@@ -70,21 +70,30 @@ EXCEPTION WHEN SQLSTATE 'OB400' THEN
     RETURN encode(sha256(convert_to('jsonb:' || arguments::text, 'UTF8')), 'hex');
 END $$;
 COMMENT ON FUNCTION outbox.arguments_digest(arguments jsonb) IS 'SHA-256 (hex) by which arguments are compared after pruning';
-CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb) RETURNS boolean
+CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text DEFAULT 'failed'::text) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
     armed text;
 BEGIN
     WITH ended AS (
-        DELETE FROM outbox.outcome e WHERE e.seq = arm_again.seq AND e.outcome = 'failed'
+        DELETE FROM outbox.outcome e WHERE e.seq = arm_again.seq AND e.outcome = arm_again.ended_as
+           AND (e.outcome = 'failed' OR e.error ->> 'code' = 'nothing_to_compensate')
         RETURNING e.*
     ), queued AS (
-        INSERT INTO outbox.queue AS q (seq, tool, priority, status, lease_epoch, attempt_epoch,
-                                       ambiguous, request_hash)
-        SELECT o.seq, o.tool, o.priority, 'pending', e.lease_epoch + 1, e.attempt_epoch,
-               e.ambiguous, e.request_hash
+        INSERT INTO outbox.queue AS q (seq, tool, priority, status, due_at, waits_for, lease_epoch,
+                                       attempt_epoch, ambiguous, request_hash)
+        SELECT o.seq, o.tool, o.priority,
+               CASE WHEN p.seq IS NULL THEN 'pending' ELSE 'scheduled' END,
+               CASE WHEN p.seq IS NOT NULL THEN 'infinity'::timestamptz END, p.seq,
+               e.lease_epoch + 1, e.attempt_epoch, e.ambiguous, e.request_hash
           FROM ended e JOIN outbox.operation o ON o.seq = e.seq
+          LEFT JOIN LATERAL (
+               SELECT w.seq FROM outbox.operation w
+                WHERE w.operation_id = o.compensates
+                  AND NOT EXISTS (SELECT FROM outbox.outcome c
+                                   WHERE c.seq = w.seq AND c.outcome = 'succeeded')
+                LIMIT 1) p ON true
         RETURNING q.tool, q.lease_epoch
     ), told AS (
         INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
@@ -96,10 +105,11 @@ BEGIN
     IF armed IS NULL THEN
         RETURN false;
     END IF;
+    PERFORM outbox.cancel_waiting(arm_again.seq);
     PERFORM outbox.wake(armed);
     RETURN true;
 END $$;
-COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb) IS 'failed → pending, the one way a failed operation runs again';
+COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text) IS 'failed → pending, the one way a failed operation runs again; cancelled only for compensations';
 CREATE FUNCTION outbox.cancel(operation_id text, reason text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -154,6 +164,27 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION outbox.cancel(operation_id text, reason text) IS 'Takes back what has not been attempted: cancelled, too_late, already_cancelled, already_failed, not_found';
+CREATE FUNCTION outbox.cancel_waiting(original bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    WITH taken AS (
+        DELETE FROM outbox.queue q WHERE q.waits_for = original AND q.status = 'scheduled'
+        RETURNING q.*
+    ), ended AS (
+        INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch, error,
+                                    started_at, request_hash, ambiguous)
+        SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,
+               '{"code": "nothing_to_compensate", "message": "The original had no effect."}',
+               t.started_at, t.request_hash, t.ambiguous
+          FROM taken t
+    )
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    SELECT o.operation_id, 'cancelled', t.lease_epoch + 1, session_user,
+           '{"from": "scheduled", "code": "nothing_to_compensate"}'
+      FROM taken t JOIN outbox.operation o ON o.seq = t.seq;
+END $$;
+COMMENT ON FUNCTION outbox.cancel_waiting(original bigint) IS 'Ends the compensations that wait for an operation without effect';
 CREATE FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -234,6 +265,54 @@ BEGIN
     RETURN CASE WHEN n < 0 THEN '-' || plain ELSE plain END;
 END $$;
 COMMENT ON FUNCTION outbox.canonical_number(n numeric) IS 'Canonical text of one JSON number; OB400 beyond 100 digits or exponent ±400';
+CREATE FUNCTION outbox.check_compensation(operation_id text, name text, arguments jsonb, reason text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    detail  text;
+    way_out text;
+BEGIN
+    IF coalesce(operation_id, '') = '' THEN
+        detail := 'No operation_id is given.';
+        way_out := 'Pass the id of the operation to undo.';
+    ELSIF octet_length(name) NOT BETWEEN 1 AND 64 THEN
+        detail := format('name has %s bytes; 1 to 64 are allowed.', octet_length(name));
+        way_out := 'Pass the name of a compensation of the tool.';
+    ELSIF name ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN
+        detail := 'name contains a control character.';
+        way_out := 'Pass the name of a compensation of the tool.';
+    ELSIF jsonb_typeof(arguments) <> 'object' THEN
+        detail := format('arguments is a JSON %s.', jsonb_typeof(arguments));
+        way_out := 'Pass a JSON object, e.g. {"note": "wrong queue"}.';
+    ELSIF octet_length(reason) > 2000 THEN
+        detail := format('reason has %s bytes; 2000 are allowed.', octet_length(reason));
+        way_out := 'Say it in fewer words.';
+    ELSE
+        PERFORM outbox.check_size(arguments || '{}');
+        RETURN;
+    END IF;
+    PERFORM outbox.refuse('OB400', 'the compensation cannot be recorded as it is', detail, way_out);
+END $$;
+COMMENT ON FUNCTION outbox.check_compensation(operation_id text, name text, arguments jsonb, reason text) IS 'Raises OB400 or OB413 for bad input of outbox.compensate';
+CREATE FUNCTION outbox.check_original(operation_id text, tool text, arguments_pruned boolean, result_expired boolean) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    needed text[];
+BEGIN
+    IF NOT arguments_pruned AND NOT result_expired THEN
+        RETURN;
+    END IF;
+    SELECT t.needs_original INTO needed FROM outbox.tool t WHERE t.tool = check_original.tool;
+    needed := coalesce(needed, '{arguments,result}');
+    IF result_expired AND 'result' = ANY (needed) OR arguments_pruned AND 'arguments' = ANY (needed) THEN
+        PERFORM outbox.refuse('OB410',
+            format('what the compensation needs of operation "%s" was pruned', operation_id),
+            format('"%s" uses the original''s %s.', tool, array_to_string(needed, ' and ')),
+            'Undo it by hand, or with an ordinary operation that names what to undo.');
+    END IF;
+END $$;
+COMMENT ON FUNCTION outbox.check_original(operation_id text, tool text, arguments_pruned boolean, result_expired boolean) IS 'Raises OB410 when a compensation needs what was pruned';
 CREATE FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -323,6 +402,13 @@ DECLARE
     nearest text;
     known   text;
 BEGIN
+    IF position(':' IN tool) > 0 AND EXISTS (
+        SELECT FROM outbox.tool t WHERE t.tool = split_part(check_tool.tool, ':', 1)
+           AND split_part(check_tool.tool, ':', 2) = ANY (t.compensations)) THEN
+        PERFORM outbox.refuse('OB400', format('"%s" is a compensation, not a tool', tool),
+            'A compensation undoes an operation that is recorded.',
+            format('Call outbox.compensate(operation_id, ''%s'').', split_part(tool, ':', 2)));
+    END IF;
     IF EXISTS (SELECT FROM outbox.tool t WHERE t.tool = check_tool.tool)
         OR NOT EXISTS (SELECT FROM outbox.tool) THEN
         RETURN;
@@ -330,17 +416,91 @@ BEGIN
     SELECT string_agg(format('"%s"', n.name), ', ' ORDER BY n.distance, n.name) INTO nearest
       FROM (SELECT t.tool AS name,
                    outbox.edit_distance(lower(t.tool), lower(check_tool.tool)) AS distance
-              FROM outbox.tool t ORDER BY 2, 1 LIMIT 3) n
+              FROM outbox.tool t WHERE position(':' IN t.tool) = 0 ORDER BY 2, 1 LIMIT 3) n
      WHERE n.distance <= CASE WHEN length(check_tool.tool) < 4 THEN 1
                              ELSE greatest(2, length(check_tool.tool) / 3) END;
     SELECT string_agg(format('"%s"', t.tool), ', ' ORDER BY t.tool) INTO known
-      FROM (SELECT c.tool FROM outbox.tool c ORDER BY 1 LIMIT 20) t;
+      FROM (SELECT c.tool FROM outbox.tool c WHERE position(':' IN c.tool) = 0
+             ORDER BY 1 LIMIT 20) t;
     PERFORM outbox.refuse('OB404', format('there is no tool "%s"', check_tool.tool),
         format('Tools that daemons have published: %s.', known),
         coalesce('Did you mean ' || nearest || '?',
                  'Name one of the published tools, or add this one to the daemon''s configuration.'));
 END $$;
 COMMENT ON FUNCTION outbox.check_tool(tool text) IS 'Raises OB404 for a tool that no daemon has published';
+CREATE FUNCTION outbox.compensate(operation_id text, name text DEFAULT NULL::text, arguments jsonb DEFAULT '{}'::jsonb, reason text DEFAULT NULL::text) RETURNS outbox.receipt
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    original outbox.operation;
+    state    record;
+    known    record;
+    id       text;
+    filed    boolean;
+BEGIN
+    arguments := coalesce(arguments, '{}');
+    PERFORM outbox.check_compensation(operation_id, name, arguments, reason);
+    SELECT o.* INTO original FROM outbox.operation o WHERE o.operation_id = compensate.operation_id;
+    IF NOT FOUND THEN
+        PERFORM outbox.refuse('OB404', format('there is no operation "%s"', operation_id),
+            'Only what is recorded can be compensated.', 'Pass the operation_id that enqueue returned.');
+    END IF;
+    IF name IS NULL THEN
+        name := outbox.find_compensation(original.tool, NULL);
+    END IF;
+    id := operation_id || ':compensate:' || name;
+    LOOP
+        SELECT v.seq, v.status, v.error INTO known FROM outbox.operations v WHERE v.operation_id = id;
+        -- What maintenance cancelled because there was nothing to undo may be asked for again: there
+        -- may be something since. What somebody cancelled stays cancelled, like any operation.
+        IF known.seq IS NOT NULL
+            AND (known.status <> 'cancelled'
+                 OR known.error ->> 'code' IS DISTINCT FROM 'nothing_to_compensate') THEN
+            RETURN outbox.replay_compensation(id, arguments);
+        ELSIF known.seq IS NULL THEN
+            PERFORM outbox.find_compensation(original.tool, name);
+        END IF;
+        SELECT v.status, v.error, v.created_at, v.pruned_at, v.result_expired INTO state
+          FROM outbox.operations v WHERE v.operation_id = compensate.operation_id;
+        IF state.status IN ('pending', 'scheduled') THEN
+            CONTINUE WHEN outbox.cancel(operation_id,
+                format('compensate %s%s', name, ': ' || reason)) <> 'cancelled';
+            RETURN (operation_id, 'cancelled', false, NULL, NULL,
+                    'This action had not been carried out. It was cancelled instead of compensated, '
+                    'and had no effect.', state.created_at, NULL, false)::outbox.receipt;
+        ELSIF state.status IN ('failed', 'cancelled') THEN
+            RETURN (operation_id, state.status, true, NULL, state.error,
+                    format('There is nothing to compensate: this action %s and had no effect.',
+                           CASE state.status WHEN 'failed' THEN 'failed' ELSE 'was cancelled' END),
+                    state.created_at, NULL, false)::outbox.receipt;
+        END IF;
+        PERFORM outbox.check_original(operation_id, original.tool || ':' || name,
+            state.pruned_at IS NOT NULL, state.result_expired);
+        IF known.seq IS NULL THEN
+            filed := outbox.record_compensation(original, name, arguments, reason,
+                                                state.status <> 'succeeded');
+        ELSE
+            IF NOT outbox.same_arguments((SELECT o.arguments FROM outbox.operation o
+                    WHERE o.seq = known.seq), NULL, false, arguments) THEN
+                PERFORM outbox.refuse('OB422', format('"%s" is recorded with other arguments', id),
+                    'It was cancelled because there was nothing to undo, and is asked for again.',
+                    'Repeat the call as it was recorded.');
+            END IF;
+            filed := outbox.arm_again(known.seq, jsonb_strip_nulls(jsonb_build_object(
+                'by', 'compensate', 'reason', reason)), 'cancelled');
+        END IF;
+        CONTINUE WHEN NOT filed;
+        RETURN (SELECT (v.operation_id, v.status, false, NULL, NULL,
+                        CASE v.status WHEN 'pending'
+                             THEN 'The compensation is recorded and will be carried out.'
+                             ELSE v.message END, v.created_at, NULL, false)::outbox.receipt
+                  FROM outbox.operations v WHERE v.operation_id = id);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) IS 'Undoes an operation by a named compensation of its tool, once: new, or replayed with what is recorded';
 CREATE FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -510,6 +670,37 @@ BEGIN
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION outbox.file_work() IS 'Files the queue row in the planner''s transaction; wakes a sleeping daemon';
+CREATE FUNCTION outbox.find_compensation(tool text, name text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    names   text[];
+    listed  text;
+    nearest text;
+BEGIN
+    SELECT t.compensations INTO names FROM outbox.tool t WHERE t.tool = find_compensation.tool;
+    IF name = ANY (names) THEN
+        RETURN name;
+    ELSIF name IS NULL AND cardinality(names) = 1 THEN
+        RETURN names[1];
+    END IF;
+    SELECT string_agg(format('"%s"', n), ', ' ORDER BY n) INTO listed FROM unnest(names) n;
+    IF listed IS NULL THEN
+        PERFORM outbox.refuse('OB404', format('tool "%s" has no compensations', tool),
+            'No daemon has published any for it.',
+            'Add compensate: to the tool in the daemon''s configuration, or undo it by hand.');
+    ELSIF name IS NULL THEN
+        PERFORM outbox.refuse('OB400', format('which compensation of tool "%s"?', tool),
+            format('It has %s: %s.', cardinality(names), listed), 'Pass one of these as name.');
+    END IF;
+    SELECT format('"%s"', n) INTO nearest FROM unnest(names) n
+     WHERE outbox.edit_distance(lower(n), lower(left(name, 64))) <= greatest(2, length(n) / 3)
+     ORDER BY outbox.edit_distance(lower(n), lower(left(name, 64))), n LIMIT 1;
+    PERFORM outbox.refuse('OB404', format('tool "%s" has no compensation "%s"', tool, name),
+        format('Its compensations: %s.', listed),
+        coalesce('Did you mean ' || nearest || '?', 'Pass one of these: ' || listed || '.'));
+END $$;
+COMMENT ON FUNCTION outbox.find_compensation(tool text, name text) IS 'The compensation that is meant; raises OB404 with the names';
 CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE(operation_id text, status text, replayed boolean, result jsonb, error jsonb, message text, created_at timestamp with time zone, compensated_by text, result_expired boolean, tool text, run_id text, attempts integer, attempt_epoch integer, started_at timestamp with time zone, finished_at timestamp with time zone, compensates text, attention text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -530,7 +721,7 @@ DECLARE
         'timestamptz, timestamptz, integer, text, jsonb, boolean), outbox.enqueue_many(jsonb), '
         'outbox.derive_id(text, jsonb, text, integer), '
         'outbox.operation_key(text, jsonb, text, integer), outbox.get(text), '
-        'outbox.cancel(text, text)';
+        'outbox.cancel(text, text), outbox.compensate(text, text, jsonb, text)';
     operating constant text := 'outbox.retry(text, text), '
         'outbox.resolve(text, text, text, text, integer, jsonb), '
         'outbox.acknowledge(text, text, text), outbox.pause_tool(text, text), '
@@ -704,6 +895,82 @@ BEGIN
     RETURN 'paused';
 END $$;
 COMMENT ON FUNCTION outbox.pause_tool(tool text, reason text) IS 'No new attempts of this tool anywhere; running ones and probes go on';
+CREATE TABLE outbox.operation (
+    operation_id text NOT NULL,
+    seq bigint NOT NULL,
+    tool text NOT NULL,
+    arguments jsonb DEFAULT '{}'::jsonb NOT NULL,
+    run_id text,
+    priority smallint DEFAULT 0 NOT NULL,
+    run_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    max_attempts integer,
+    traceparent text,
+    labels jsonb,
+    compensates text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    arguments_digest text,
+    pruned_at timestamp with time zone,
+    reason text,
+    CONSTRAINT operation_arguments CHECK (((jsonb_typeof(arguments) = 'object'::text) AND (octet_length((arguments)::text) <= 1048576))),
+    CONSTRAINT operation_expires_at CHECK (isfinite(expires_at)),
+    CONSTRAINT operation_id_characters CHECK ((operation_id !~ '[\u0001-\u001f\u007f-\u009f]'::text)),
+    CONSTRAINT operation_id_length CHECK (((octet_length(operation_id) >= 1) AND (octet_length(operation_id) <=
+CASE
+    WHEN (compensates IS NULL) THEN 200
+    ELSE 300
+END))),
+    CONSTRAINT operation_id_reserved CHECK (((compensates IS NOT NULL) OR (POSITION((':compensate:'::text) IN (operation_id)) = 0))),
+    CONSTRAINT operation_labels CHECK (((jsonb_typeof(labels) = 'object'::text) AND (NOT jsonb_path_exists(labels, '$.*?(@.type() != "string")'::jsonpath)))),
+    CONSTRAINT operation_max_attempts CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
+    CONSTRAINT operation_priority CHECK (((priority >= '-100'::integer) AND (priority <= 100))),
+    CONSTRAINT operation_run_at CHECK (isfinite(run_at)),
+    CONSTRAINT operation_run_id CHECK (((octet_length(run_id) <= 200) AND (run_id !~ '[\u0001-\u001f\u007f-\u009f]'::text))),
+    CONSTRAINT operation_tool CHECK (((octet_length(tool) >= 1) AND (octet_length(tool) <= 100))),
+    CONSTRAINT operation_traceparent CHECK ((traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'::text))
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
+COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
+COMMENT ON COLUMN outbox.operation.operation_id IS 'Identity of the intent, for ever: a second row with this id cannot exist';
+COMMENT ON COLUMN outbox.operation.seq IS 'Joins operation, queue and outcome; order of insertion';
+COMMENT ON COLUMN outbox.operation.tool IS 'Name of the tool in the daemon''s configuration';
+COMMENT ON COLUMN outbox.operation.arguments IS 'What the tool is called with; {} once pruned';
+COMMENT ON COLUMN outbox.operation.run_id IS 'Scope of the derived id: the same call in one run is one operation';
+COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, -100 to 100';
+COMMENT ON COLUMN outbox.operation.run_at IS 'Not before this time (database clock)';
+COMMENT ON COLUMN outbox.operation.expires_at IS 'Never start an attempt after this time (database clock)';
+COMMENT ON COLUMN outbox.operation.max_attempts IS 'Attempts allowed; null: as the tool says';
+COMMENT ON COLUMN outbox.operation.traceparent IS 'W3C trace context of the planner';
+COMMENT ON COLUMN outbox.operation.labels IS 'Object of strings, for people and filters';
+COMMENT ON COLUMN outbox.operation.compensates IS 'The operation this one undoes; set by outbox.compensate only';
+COMMENT ON COLUMN outbox.operation.created_at IS 'Start of the planner''s transaction';
+COMMENT ON COLUMN outbox.operation.arguments_digest IS 'SHA-256 (hex) of the canonical arguments, kept when they are pruned';
+COMMENT ON COLUMN outbox.operation.pruned_at IS 'When the arguments were pruned';
+COMMENT ON COLUMN outbox.operation.reason IS 'Why it was asked for; compensations only';
+CREATE FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    filed bigint;
+BEGIN
+    INSERT INTO outbox.operation AS o (operation_id, tool, arguments, run_id, priority, traceparent,
+                                       labels, compensates, reason)
+    VALUES (original.operation_id || ':compensate:' || name, original.tool || ':' || name, arguments,
+            original.run_id, original.priority, original.traceparent, original.labels,
+            original.operation_id, record_compensation.reason)
+        ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING
+    RETURNING o.seq INTO filed;
+    IF filed IS NULL THEN
+        RETURN false;
+    END IF;
+    IF waiting THEN
+        UPDATE outbox.queue q
+           SET status = 'scheduled', due_at = 'infinity', waits_for = original.seq
+         WHERE q.seq = filed;
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) IS 'Inserts a compensation; false when it is recorded already';
 CREATE FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) RETURNS outbox.receipt
     LANGUAGE plpgsql
     AS $$
@@ -774,6 +1041,30 @@ BEGIN
         DETAIL = refuse.detail, HINT = refuse.way_out;
 END $$;
 COMMENT ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) IS 'Raises an error with code, detail and hint';
+CREATE FUNCTION outbox.replay_compensation(id text, arguments jsonb) RETURNS outbox.receipt
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    known record;
+BEGIN
+    SELECT v.*, o.arguments, o.arguments_digest INTO known
+      FROM outbox.operations v JOIN outbox.operation o ON o.seq = v.seq WHERE v.operation_id = id;
+    IF NOT outbox.same_arguments(known.arguments, known.arguments_digest,
+                                 known.pruned_at IS NOT NULL, replay_compensation.arguments) THEN
+        PERFORM outbox.refuse('OB422', format('"%s" is recorded with other arguments', id),
+            'An operation is undone once by one compensation.',
+            'Repeat the call as it was recorded; outbox.get tells what became of it.');
+    END IF;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (id, 'replayed', known.attempt_epoch, session_user,
+            jsonb_build_object('status', known.status));
+    RETURN (id, known.status, true, known.result, known.error,
+            CASE WHEN known.status = 'succeeded'
+                 THEN 'This compensation was already carried out; returning its result.'
+                 ELSE known.message END || ' Nothing was executed again.',
+            known.created_at, known.compensated_by, known.result_expired)::outbox.receipt;
+END $$;
+COMMENT ON FUNCTION outbox.replay_compensation(id text, arguments jsonb) IS 'The receipt of a compensation that is recorded already';
 CREATE FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -911,8 +1202,11 @@ CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boo
     SELECT CASE
         WHEN compensated_by IS NOT NULL AND compensation_status = 'succeeded' THEN
             format('This action was performed and then undone by the compensation "%s".', compensated_by)
+        WHEN compensated_by IS NOT NULL AND status <> 'succeeded' THEN
+            format('This action is in progress, and if it happens or has happened, the compensation '
+                   '"%s" will undo it. Do not send it again, and do not report failure.', compensated_by)
         WHEN compensated_by IS NOT NULL THEN
-            format('This action is being undone by the compensation "%s" (%s).',
+            format('This action was performed and is being undone by the compensation "%s" (%s).',
                    compensated_by, compensation_status)
         WHEN status = 'succeeded' THEN
             CASE WHEN NOT coalesce(replayed, false) THEN 'This action was performed.'
@@ -923,6 +1217,8 @@ CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boo
         WHEN status = 'failed' THEN
             format('The previous attempt of this action failed and had no effect (%s%s).',
                    coalesce(error ->> 'code', 'failed'), coalesce(': ' || (error ->> 'message'), ''))
+        WHEN status = 'cancelled' AND error ->> 'code' = 'nothing_to_compensate' THEN
+            'This compensation was not carried out: the action it was to undo had no effect.'
         WHEN status = 'cancelled' THEN
             'This action was cancelled before it was carried out; it had no effect.'
         WHEN status = 'unknown' AND attention IS NOT NULL THEN
@@ -965,56 +1261,6 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION outbox.wake(tool text) IS 'Wakes a sleeping daemon for a row that became pending without an insert';
-CREATE TABLE outbox.operation (
-    operation_id text NOT NULL,
-    seq bigint NOT NULL,
-    tool text NOT NULL,
-    arguments jsonb DEFAULT '{}'::jsonb NOT NULL,
-    run_id text,
-    priority smallint DEFAULT 0 NOT NULL,
-    run_at timestamp with time zone,
-    expires_at timestamp with time zone,
-    max_attempts integer,
-    traceparent text,
-    labels jsonb,
-    compensates text,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    arguments_digest text,
-    pruned_at timestamp with time zone,
-    CONSTRAINT operation_arguments CHECK (((jsonb_typeof(arguments) = 'object'::text) AND (octet_length((arguments)::text) <= 1048576))),
-    CONSTRAINT operation_expires_at CHECK (isfinite(expires_at)),
-    CONSTRAINT operation_id_characters CHECK ((operation_id !~ '[\u0001-\u001f\u007f-\u009f]'::text)),
-    CONSTRAINT operation_id_length CHECK (((octet_length(operation_id) >= 1) AND (octet_length(operation_id) <=
-CASE
-    WHEN (compensates IS NULL) THEN 200
-    ELSE 300
-END))),
-    CONSTRAINT operation_id_reserved CHECK (((compensates IS NOT NULL) OR (POSITION((':compensate:'::text) IN (operation_id)) = 0))),
-    CONSTRAINT operation_labels CHECK (((jsonb_typeof(labels) = 'object'::text) AND (NOT jsonb_path_exists(labels, '$.*?(@.type() != "string")'::jsonpath)))),
-    CONSTRAINT operation_max_attempts CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT operation_priority CHECK (((priority >= '-100'::integer) AND (priority <= 100))),
-    CONSTRAINT operation_run_at CHECK (isfinite(run_at)),
-    CONSTRAINT operation_run_id CHECK (((octet_length(run_id) <= 200) AND (run_id !~ '[\u0001-\u001f\u007f-\u009f]'::text))),
-    CONSTRAINT operation_tool CHECK (((octet_length(tool) >= 1) AND (octet_length(tool) <= 100))),
-    CONSTRAINT operation_traceparent CHECK ((traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'::text))
-)
-WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
-COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
-COMMENT ON COLUMN outbox.operation.operation_id IS 'Identity of the intent, for ever: a second row with this id cannot exist';
-COMMENT ON COLUMN outbox.operation.seq IS 'Joins operation, queue and outcome; order of insertion';
-COMMENT ON COLUMN outbox.operation.tool IS 'Name of the tool in the daemon''s configuration';
-COMMENT ON COLUMN outbox.operation.arguments IS 'What the tool is called with; {} once pruned';
-COMMENT ON COLUMN outbox.operation.run_id IS 'Scope of the derived id: the same call in one run is one operation';
-COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, -100 to 100';
-COMMENT ON COLUMN outbox.operation.run_at IS 'Not before this time (database clock)';
-COMMENT ON COLUMN outbox.operation.expires_at IS 'Never start an attempt after this time (database clock)';
-COMMENT ON COLUMN outbox.operation.max_attempts IS 'Attempts allowed; null: as the tool says';
-COMMENT ON COLUMN outbox.operation.traceparent IS 'W3C trace context of the planner';
-COMMENT ON COLUMN outbox.operation.labels IS 'Object of strings, for people and filters';
-COMMENT ON COLUMN outbox.operation.compensates IS 'The operation this one undoes; set by outbox.compensate only';
-COMMENT ON COLUMN outbox.operation.created_at IS 'Start of the planner''s transaction';
-COMMENT ON COLUMN outbox.operation.arguments_digest IS 'SHA-256 (hex) of the canonical arguments, kept when they are pruned';
-COMMENT ON COLUMN outbox.operation.pruned_at IS 'When the arguments were pruned';
 CREATE TABLE outbox.outcome (
     seq bigint NOT NULL,
     outcome text NOT NULL,
@@ -1062,6 +1308,7 @@ CREATE TABLE outbox.queue (
     asked boolean DEFAULT false NOT NULL,
     result jsonb,
     error jsonb,
+    waits_for bigint,
     CONSTRAINT queue_attempting CHECK (((status <> 'attempting'::text) OR ((leased_by IS NOT NULL) AND (deadline_at IS NOT NULL) AND (due_at IS NOT NULL) AND (attempt_epoch IS NOT NULL) AND (started_at IS NOT NULL)))),
     CONSTRAINT queue_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
     CONSTRAINT queue_scheduled CHECK (((status <> 'scheduled'::text) OR (due_at IS NOT NULL))),
@@ -1088,6 +1335,7 @@ COMMENT ON COLUMN outbox.queue.attention IS 'Why a person must look; null: nobod
 COMMENT ON COLUMN outbox.queue.asked IS 'A person asked for a probe now (outboxd probe ID)';
 COMMENT ON COLUMN outbox.queue.result IS 'What an accepted attempt answered';
 COMMENT ON COLUMN outbox.queue.error IS 'How the last attempt ended, {"code", "message"}';
+COMMENT ON COLUMN outbox.queue.waits_for IS 'seq of the original that a compensation waits for; null: it may run. Only maintenance clears it';
 CREATE VIEW outbox.attention AS
  SELECT o.operation_id,
     o.tool,
@@ -1183,7 +1431,10 @@ CREATE VIEW outbox.operations AS
     NULL::boolean AS replayed,
     e.result,
     e.error,
-    outbox.status_message(s.status, NULL::boolean, (o.run_id IS NOT NULL), e.error, COALESCE(e.attention, q.attention), c.operation_id, c.status, COALESCE(e.result_expired, false)) AS message,
+        CASE
+            WHEN ((q.waits_for IS NOT NULL) AND (q.status = 'scheduled'::text)) THEN 'This compensation is recorded. It waits until it is known whether the action it is to undo happened, and is carried out only if it did.'::text
+            ELSE outbox.status_message(s.status, NULL::boolean, (o.run_id IS NOT NULL), e.error, COALESCE(e.attention, q.attention), c.operation_id, c.status, COALESCE(e.result_expired, false))
+        END AS message,
     o.created_at,
     c.operation_id AS compensated_by,
     COALESCE(e.result_expired, false) AS result_expired,
@@ -1220,7 +1471,8 @@ CREATE VIEW outbox.operations AS
     q.unknown_since,
     q.deadline_at,
     o.labels,
-    o.pruned_at
+    o.pruned_at,
+    o.reason
    FROM ((((outbox.operation o
      LEFT JOIN outbox.queue q ON ((q.seq = o.seq)))
      LEFT JOIN outbox.outcome e ON ((e.seq = o.seq)))
@@ -1264,6 +1516,7 @@ COMMENT ON COLUMN outbox.operations.unknown_since IS 'Since when it is unknown';
 COMMENT ON COLUMN outbox.operations.deadline_at IS 'Hard end of the last attempt of an open operation';
 COMMENT ON COLUMN outbox.operations.labels IS 'The planner''s labels';
 COMMENT ON COLUMN outbox.operations.pruned_at IS 'When the arguments were pruned';
+COMMENT ON COLUMN outbox.operations.reason IS 'Why the compensation was asked for';
 CREATE TABLE outbox.request (
     tool text NOT NULL,
     request_hash bigint NOT NULL,
@@ -1289,9 +1542,11 @@ CREATE TABLE outbox.tool (
     published_by uuid,
     paused_at timestamp with time zone,
     paused_reason text,
+    needs_original text[] DEFAULT '{arguments,result}'::text[] NOT NULL,
     CONSTRAINT tool_effect_check CHECK ((effect = ANY (ARRAY['write'::text, 'read'::text])))
 );
 COMMENT ON TABLE outbox.tool IS 'The tools that daemons publish from their configuration; no secret is in it';
+COMMENT ON COLUMN outbox.tool.needs_original IS 'For a compensation: which of the original''s arguments and result its templates name';
 CREATE TABLE outbox.worker (
     worker uuid NOT NULL,
     name text NOT NULL,
@@ -1330,6 +1585,7 @@ CREATE INDEX outcome_attention_idx ON outbox.outcome USING btree (attention) WHE
 CREATE INDEX queue_due ON outbox.queue USING btree (tool, due_at) WHERE (status = ANY (ARRAY['scheduled'::text, 'attempting'::text, 'unknown'::text]));
 CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['pending'::text, 'scheduled'::text])));
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
+CREATE INDEX queue_waits ON outbox.queue USING btree (waits_for, seq) WHERE (waits_for IS NOT NULL);
 CREATE TRIGGER file_work AFTER INSERT ON outbox.operation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION outbox.file_work();
 GRANT USAGE ON SCHEMA outbox TO outbox_operator;
 GRANT USAGE ON SCHEMA outbox TO outbox_planner;
@@ -1340,16 +1596,23 @@ GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor t
 GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.cancel(operation_id text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.cancel_waiting(original bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.canonical_number(n numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.check_compensation(operation_id text, name text, arguments jsonb, reason text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.check_original(operation_id text, tool text, arguments_pruned boolean, result_expired boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_size(arguments jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_tool(tool text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
@@ -1365,6 +1628,7 @@ GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.file_work() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.find_compensation(tool text, name text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.get(operation_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_planner;
@@ -1380,25 +1644,6 @@ REVOKE ALL ON FUNCTION outbox.parse_request(item jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.pause_tool(tool text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.resume_tool(tool text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.retry(operation_id text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.utf16_order(key text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox.wake(tool text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.wake(tool text) TO outbox_worker;
 GRANT SELECT ON TABLE outbox.operation TO outbox_worker;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_operator;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_planner;
@@ -1432,6 +1677,27 @@ GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_worker;
 GRANT UPDATE(arguments_digest) ON TABLE outbox.operation TO outbox_worker;
 GRANT UPDATE(pruned_at) ON TABLE outbox.operation TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.replay_compensation(id text, arguments jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.resume_tool(tool text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.retry(operation_id text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.utf16_order(key text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.wake(tool text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.wake(tool text) TO outbox_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.outcome TO outbox_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.queue TO outbox_worker;
 GRANT SELECT ON TABLE outbox.attention TO outbox_operator;

@@ -279,6 +279,7 @@ TEST_CASE("statements are timed under the names of their files") {
     wait_for(store.maintain(true));
     CHECK(
         statements.names() ==
-        "heartbeat check_timeline settle_timeline expire_operations expire_leases promote_due "
+        "heartbeat check_timeline settle_timeline expire_operations expire_leases "
+        "settle_compensations promote_due "
     );
 }

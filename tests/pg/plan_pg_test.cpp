@@ -70,6 +70,9 @@ void check_hot_plans(Session& session) {
         "claim", plan(session, outbox::sql::claim_probes, kWorkerText + ", 10000, " + lanes), kCtid
     );
     check_scans("promote", plan(session, outbox::sql::promote_due, "500"), kCtid);
+    check_scans(
+        "settle compensations", plan(session, outbox::sql::settle_compensations, "500, 0, 0"), kCtid
+    );
     check_scans("expire leases", plan(session, outbox::sql::expire_leases, "500, true"), kCtid);
     check_scans("expire operations", plan(session, outbox::sql::expire_operations, "500"), kCtid);
     check_scans(

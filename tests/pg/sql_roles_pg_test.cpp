@@ -27,6 +27,10 @@ bool denied(Session& session, const std::string& sql) {
 
 TEST_CASE("a planner can do what it must") {
     Database database;
+    database.connect().run(
+        "INSERT INTO outbox.tool (tool, effect, revision, compensations) "
+        "VALUES ('t', 'write', 'r1', '{undo}')"
+    );
     auto planner = as(database, "outbox_planner");
     CHECK(
         planner.text(
@@ -57,6 +61,10 @@ TEST_CASE("a planner can do what it must") {
         ) == "t"
     );
     CHECK(planner.text("SELECT outbox.cancel('op-1')") == "cancelled");
+    CHECK(
+        planner.text("SELECT status FROM outbox.enqueue('t', operation_id => 'op-2')") == "pending"
+    );
+    CHECK(planner.text("SELECT status FROM outbox.compensate('op-2', 'undo')") == "cancelled");
     CHECK(database.connect().text("SELECT DISTINCT actor FROM outbox.event") == "outbox_planner");
 }
 
@@ -101,6 +109,12 @@ TEST_CASE("a planner cannot forge, change or read more") {
              "SELECT arguments FROM outbox.operation",
              "SELECT * FROM outbox.operation",
              "INSERT INTO outbox.operation (operation_id, tool) VALUES ('x', 't') RETURNING seq",
+             "INSERT INTO outbox.operation (operation_id, tool, reason) VALUES ('x', 't', 'r')",
+             "UPDATE outbox.queue SET waits_for = NULL",
+             "SELECT outbox.cancel_waiting(1)",
+             "SELECT outbox.record_compensation(NULL, 'n', '{}', NULL, false)",
+             "SELECT outbox.replay_compensation('x', '{}')",
+             "SELECT outbox.find_compensation('t', NULL)",
              "SELECT 1 FROM outbox.queue",
              "UPDATE outbox.queue SET status = 'pending'",
              "DELETE FROM outbox.queue",

@@ -33,6 +33,9 @@ class PgDriver : public tests::StoreDriver {
     bool retry(const std::string& id) override {
         return sql_.text("SELECT outbox.retry($1, 'a test')", {id}) == "armed";
     }
+    std::string compensate(const std::string& id) override {
+        return sql_.text("SELECT operation_id FROM outbox.compensate($1)", {id});
+    }
     void ask(const std::string& id) override {
         sql_.query(
             "UPDATE outbox.queue SET due_at = now(), asked = true WHERE seq = "

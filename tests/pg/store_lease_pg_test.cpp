@@ -216,8 +216,17 @@ TEST_CASE("a compensation is leased with its original's arguments and result") {
         "INSERT INTO outbox.operation (operation_id, tool, arguments, compensates) "
         "VALUES ('op-1:compensate:close', 'mail', '{\"x\": 1}', 'op-1')"
     );
+    t.sql.run(
+        "INSERT INTO outbox.operation (operation_id, tool, arguments, pruned_at) "
+        "VALUES ('pruned', 't', '{}', now()); "
+        "INSERT INTO outbox.operation (operation_id, tool, compensates) "
+        "VALUES ('pruned:compensate:close', 'mail', 'pruned')"
+    );
     auto leased = t.lease("mail");
-    REQUIRE(leased.size() == 1);
+    REQUIRE(leased.size() == 2);
+    // Not an empty object that stands in for what is gone.
+    CHECK(leased[1].intent.original_arguments.is_null());
+    CHECK(leased[1].intent.original_result.is_null());
     CHECK(leased[0].intent.compensates->value == "op-1");
     CHECK(outbox::to_text(leased[0].intent.original_arguments) == "{}");
     CHECK(outbox::to_text(leased[0].intent.original_result) == R"({"id":"T-1"})");

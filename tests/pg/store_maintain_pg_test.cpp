@@ -277,6 +277,7 @@ TEST_CASE("the catalogue: own tools are published, others' and pauses left alone
     tool.revision = "2";
     tool.dedup_fields = {"title", "a,b"};
     tool.compensations = {"close"};
+    tool.needs_original = {"result"};
     tool.retry.max_attempts = 3;
     tool.timeout = 1500ms;
     tool.reconcile.settle = 7s;
@@ -289,17 +290,17 @@ TEST_CASE("the catalogue: own tools are published, others' and pauses left alone
     t.sql.run("UPDATE outbox.tool SET paused_at = now(), paused_reason = 'why'");
     wait_for(t.store.publish_tools(WorkerId(tests::kOtherWorker), {tool}));
     CHECK(
-        t.sql.query(
-            "SELECT description, effect, revision, dedup_fields, compensations, max_attempts, "
-            "timeout, settle, arguments_schema, published_by, paused_reason "
-            "FROM outbox.tool WHERE tool = 'ticket'"
-        ) ==
+        t.sql.query("SELECT description, effect, revision, dedup_fields, compensations, "
+                    "needs_original, max_attempts, "
+                    "timeout, settle, arguments_schema, published_by, paused_reason "
+                    "FROM outbox.tool WHERE tool = 'ticket'") ==
         Rows{
             {"Open a \"ticket\"",
              "write",
              "2",
              "{title,\"a,b\"}",
              "{close}",
+             "{result}",
              "3",
              "00:00:01.5",
              "00:00:07",

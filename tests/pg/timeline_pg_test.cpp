@@ -375,3 +375,70 @@ TEST_CASE("the statements that lease and beat tell both clocks") {
         CHECK(sample.database - samples[0].database < 60s);
     }
 }
+
+TEST_CASE("a compensation that waited is looked for first, and still waits for its original") {
+    StoreFixture t;
+    auto undo = tests::policy("ticket:undo");
+    undo.compensation = true;
+    wait_for(t.store.publish_tools(WorkerId(tests::kWorker), {undo}));
+    t.sql.run("UPDATE outbox.tool SET compensations = '{undo}' WHERE tool = 'ticket'");
+    REQUIRE(t.complete(tests::unknown(t.lease_one("op-1"))) == Fate::applied);
+    const std::string id = "op-1:compensate:undo";
+    CHECK(t.sql.text("SELECT status FROM outbox.compensate('op-1')") == "scheduled");
+    come_back(t);
+
+    // On the lost end it may have been armed and attempted.
+    Daemon daemon(t, tests::kOtherWorker);
+    CHECK(daemon.lease("ticket:undo").empty());
+    CHECK(t.state(id) == "unknown 1000 0");
+    CHECK(t.events(id) == "timeline");
+    const auto look = [&](const std::string& tool) {
+        return wait_for(daemon.store.claim_probes(
+            WorkerId(tests::kOtherWorker), 10s, {{.tool = tool, .limit = 10, .timeout = 5s}}
+        ));
+    };
+    const auto probe = look("ticket:undo").at(0);
+    CHECK(probe.intent.compensates == outbox::OperationId("op-1"));
+    CHECK(probe.intent.original_result.is_null());
+    REQUIRE(wait_for(daemon.store.complete({believed_absent(probe)})).at(0) == Fate::applied);
+    // Its time has come, but not its original's.
+    for (int i = 0; i < 2; ++i) CHECK(wait_for(daemon.store.maintain(false)).promoted == 0);
+    CHECK(t.state(id) == "scheduled 1002 0");
+    CHECK(daemon.lease("ticket:undo").empty());
+
+    auto found = believed_absent(look("ticket").at(0));
+    found.to = Status::succeeded;
+    found.due_in.reset();
+    found.result = outbox::Json("T-1");
+    REQUIRE(wait_for(daemon.store.complete({found})).at(0) == Fate::applied);
+    CHECK(wait_for(daemon.store.maintain(false)).promoted == 1);
+    const auto leased = daemon.lease("ticket:undo");
+    REQUIRE(leased.size() == 1);
+    CHECK(outbox::to_text(leased[0].intent.original_result) == "\"T-1\"");
+}
+
+TEST_CASE("no original is withdrawn while a timeline change is not settled") {
+    StoreFixture t;
+    t.lease();
+    t.sql.run(
+        "INSERT INTO outbox.tool (tool, effect, revision, compensations) "
+        "VALUES ('u', 'write', '1', '{undo}')"
+    );
+    t.insert("op", 1, "u");
+    t.sql.run(
+        "UPDATE outbox.queue SET status = 'unknown', unknown_since = now(), due_at = now(); "
+        "SELECT outbox.compensate('op1'); "
+        "UPDATE outbox.queue SET status = 'scheduled', unknown_since = NULL WHERE waits_for IS NULL"
+    );
+    come_back(t);
+    // Somebody else is settling it, and has not come to this one yet.
+    auto other = t.database.connect();
+    other.run("BEGIN; SELECT 1 FROM outbox.queue WHERE waits_for IS NULL FOR UPDATE");
+    Daemon daemon(t, tests::kOtherWorker);
+    CHECK(wait_for(daemon.store.maintain(false)).promoted == 0);
+    CHECK(t.state("op1") == "scheduled 0 0");
+    other.run("COMMIT");
+    wait_for(daemon.store.maintain(false));
+    CHECK(t.state("op1") == "unknown 1000 0");
+    CHECK(t.state("op1:compensate:undo") == "unknown 1000 0");
+}

@@ -15,6 +15,7 @@ class MemoryDriver : public tests::StoreDriver {
     }
     bool cancel(const std::string& id) override { return store_.cancel(id); }
     bool retry(const std::string& id) override { return store_.retry(id); }
+    std::string compensate(const std::string& id) override { return store_.compensate(id); }
     void ask(const std::string& id) override { store_.ask(id); }
     void pause(const std::string& tool, bool paused) override {
         paused ? store_.pause(tool) : store_.resume(tool);

@@ -19,7 +19,8 @@ constexpr auto kNeverQuiet = 1'200s;  // virtual, after the chaos
 
 }  // namespace
 
-World::World(std::uint64_t seed) : seed_(seed), dice_(seed), draw_(dice_), provider_(draw_, dice_) {
+World::World(std::uint64_t seed)
+    : seed_(seed), dice_(seed), draw_(dice_), compensations_(seed + 1), provider_(draw_, dice_) {
     Time::instance().reset();
     store_.on_move = [this](const auto& row, Status from) { moved(row, from); };
     store_.on_call = [this](auto) { return database_fault(); };
@@ -76,6 +77,12 @@ std::unique_ptr<Toolset> World::make_tools(Machine& machine, int account) {
         tools->add({std::move(policy), std::move(tool)});
     };
     add(draw_.write);
+    if (compensated()) {
+        auto policy = draw_.write;
+        policy.name = "ticket:undo";
+        policy.compensation = true;
+        add(std::move(policy));
+    }
     if (draw_.manual) {
         auto policy = draw_.write;
         policy.name = "manual";
@@ -194,6 +201,13 @@ void World::run_machines() {
 void World::answered(Machine& machine, const ToolCall& call, const Outcome& outcome) {
     saw("answer " + std::string(outcome_name(outcome)));
     note("answer " + std::string(outcome_name(outcome)) + " of " + call.intent.id.value);
+    if (call.intent.compensates) {
+        const auto* result = call.intent.original_result.find("id");
+        const auto& original = store_.row(call.intent.compensates->value);
+        if (result == nullptr || to_text(call.intent.original_result) != to_text(original.result)) {
+            fault(call.intent.id.value, "it was called without its original's result");
+        }
+    }
     if (!std::holds_alternative<Succeeded>(outcome)) return;
     successes_[call.intent.id.value].emplace(machine.number, machine.incarnation);
 }
@@ -219,6 +233,7 @@ void World::plan_operations() {
             }
         });
         plan_planner(id);
+        if (compensated() && std::string_view(tool) == "ticket") plan_compensations(id);
         if (dice_.chance(0.3)) plan_person(id);
     }
 }
@@ -234,6 +249,29 @@ void World::plan_planner(const std::string& id) {
             }
         });
     }
+}
+
+// The planner undoes it, at any moment and more than once; and what became of that, it may take
+// back or have tried again.
+void World::plan_compensations(const std::string& id) {
+    auto& dice = compensations_;
+    for (int calls = dice.below(4); calls > 0; --calls) {
+        Time::instance().plan(dice.up_to(draw_.chaos), [=, this] {
+            if (!epochs_.contains(id)) return;
+            const auto answer = store_.compensate(id);
+            epochs_.try_emplace(answer, store_.row(answer).epoch);
+            changed_ = true;
+            saw("compensate: " + std::string(to_string(store_.row(answer).status)));
+            note("compensate " + id + ": " + answer);
+        });
+    }
+    const auto undo = id + ":compensate:undo";
+    const bool cancels = dice.chance(0.5);
+    if (dice.chance(0.5)) return;
+    Time::instance().plan(draw_.chaos / 2 + dice.up_to(draw_.chaos / 2), [=, this] {
+        if (!epochs_.contains(undo)) return;
+        if (cancels ? store_.cancel(undo) : store_.retry(undo)) note("steer " + undo);
+    });
 }
 
 // A person is impatient: outboxd probe ID, again and again.

@@ -65,6 +65,7 @@ class World {
 
     void plan_operations();
     void plan_planner(const std::string& id);
+    void plan_compensations(const std::string& id);
     void plan_person(const std::string& id);
     void plan_chaos();
     void strike();
@@ -74,9 +75,14 @@ class World {
     std::optional<test::MemoryStore::Fault> database_fault();
     boost::asio::awaitable<void> travel();
 
+    // The seeds above, so that the others are the worlds they always were.
+    [[nodiscard]] bool compensated() const { return seed_ > kCompensated; }
+    static constexpr std::uint64_t kCompensated = 8'000;
+
     // world_check.cpp
     [[nodiscard]] bool quiet() const;
     void check();
+    void check_original(const test::MemoryStore::Row& row);
     void check_write(const test::MemoryStore::Row& row);
     [[nodiscard]] bool misled(const test::MemoryStore::Row& row) const;
     void fault(const std::string& id, const std::string& what);
@@ -87,6 +93,7 @@ class World {
     std::uint64_t seed_;
     Dice dice_;
     Draw draw_;
+    Dice compensations_;  // apart: a world with them is otherwise drawn as one without
     Provider provider_;
     test::MemoryStore store_;
     Silence silence_;

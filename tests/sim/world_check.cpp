@@ -33,7 +33,10 @@ constexpr std::array kAllowed = {
     std::pair{Status::unknown, Status::pending},
     std::pair{Status::failed, Status::pending},
     std::pair{Status::failed, Status::succeeded},
+    std::pair{Status::failed, Status::scheduled},  // a compensation, armed again, waits again
     std::pair{Status::cancelled, Status::succeeded},
+    std::pair{Status::cancelled, Status::pending},  // a compensation that is asked for again
+    std::pair{Status::cancelled, Status::scheduled},
     std::pair{Status::succeeded, Status::succeeded},
 };
 
@@ -80,16 +83,34 @@ void World::moved(const Row& row, Status from) {
     if (std::find(kAllowed.begin(), kAllowed.end(), move) == kAllowed.end()) {
         fault(id, "moved from " + text_of(from) + " to " + text_of(row.status));
     }
+    if (row.intent.compensates && row.status == Status::attempting) check_original(row);
 }
 
-// Every operation is final or waits for a person, and nobody is at work.
-bool World::quiet() const {
-    for (const auto& [seq, row] : store_.rows()) {
-        const bool waits =
-            row.status == Status::unknown && row.attention.has_value() && !row.due_at;
-        if (!row.is_final() && !waits) return false;
+// A compensation is attempted only when its original is known to have happened.
+void World::check_original(const Row& row) {
+    const auto& original = row.intent.compensates->value;
+    saw("compensations attempted");
+    if (store_.row(original).status != Status::succeeded) {
+        fault(row.intent.id.value, "attempted before its original succeeded");
     }
-    if (store_.rows().size() != static_cast<std::size_t>(draw_.operations)) return false;
+    if (provider_.effects(original) == 0) {
+        fault(row.intent.id.value, "undoes what never happened");
+    }
+}
+
+// Every operation is final or waits for a person (or, a compensation, for an original that does),
+// and nobody is at work.
+bool World::quiet() const {
+    const auto waits = [](const Row& row) {
+        return row.status == Status::unknown && row.attention.has_value() && !row.due_at;
+    };
+    int operations = 0;
+    for (const auto& [seq, row] : store_.rows()) {
+        if (!row.intent.compensates) ++operations;
+        const bool behind = row.waits_for && waits(store_.rows().at(*row.waits_for));
+        if (!row.is_final() && !waits(row) && !behind) return false;
+    }
+    if (operations != draw_.operations) return false;
     return std::all_of(machines_.begin(), machines_.end(), [](const auto& machine) {
         return machine->engine && machine->engine->attempts_in_flight() == 0 &&
                machine->engine->probes_in_flight() == 0;

@@ -65,7 +65,19 @@ bool MemoryStore::cancel(const std::string& id) {
 bool MemoryStore::retry(const std::string& id) {
     auto& row = this->row(id);
     if (row.status != Status::failed) return false;
-    move(row, Status::pending);
+    arm_again(row);
+    return true;
+}
+
+void MemoryStore::arm_again(Row& row) {
+    // A compensation whose original has no recorded effect waits for it (again).
+    row.waits_for.reset();
+    const auto original =
+        row.intent.compensates ? seqs_.find(row.intent.compensates->value) : seqs_.end();
+    if (original != seqs_.end() && rows_.at(original->second).status != Status::succeeded) {
+        row.waits_for = original->second;
+    }
+    move(row, row.waits_for ? Status::scheduled : Status::pending);
     row.attempts = 0;
     row.started_at.reset();
     row.due_at.reset();
@@ -74,7 +86,36 @@ bool MemoryStore::retry(const std::string& id) {
     row.error.reset();
     row.probe = {};
     tell(row, EventKind::retried);
-    return true;
+    for (auto& [seq, other] : rows_) {
+        if (other.waits_for == row.intent.seq.value && other.status == Status::scheduled) {
+            end_waiting(other);
+        }
+    }
+}
+
+std::string MemoryStore::compensate(const std::string& id) {
+    const auto undo = id + ":compensate:undo";
+    const auto known = seqs_.find(undo);
+    const bool idle = known != seqs_.end() && row(undo).status == Status::cancelled &&
+                      row(undo).error && row(undo).error->code == "nothing_to_compensate";
+    if (known != seqs_.end() && !idle) {
+        tell(row(undo), EventKind::replayed);
+        return undo;
+    }
+    if (row(id).is_final() && row(id).status != Status::succeeded) return id;
+    if (cancel(id)) return id;
+    if (idle) {
+        arm_again(row(undo));
+        return undo;
+    }
+    insert(row(id).intent.tool + ":undo", undo, {}, row(id).intent.priority);
+    auto& compensation = row(undo);
+    compensation.intent.compensates = OperationId(id);
+    if (row(id).status != Status::succeeded) {
+        compensation.status = Status::scheduled;
+        compensation.waits_for = row(id).intent.seq.value;
+    }
+    return undo;
 }
 
 void MemoryStore::ask(const std::string& id) {

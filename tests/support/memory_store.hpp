@@ -44,6 +44,7 @@ class MemoryStore : public outbox::Store {
         outbox::Json result;
         std::optional<outbox::Error> error;
         std::vector<outbox::Event> events;
+        std::optional<std::int64_t> waits_for;    // seq of the original a compensation waits for
         std::optional<std::int32_t> first_doubt;  // epoch of the first event that tells of a doubt
         [[nodiscard]] std::string event_kinds() const;
         [[nodiscard]] bool is_final() const;
@@ -77,6 +78,10 @@ class MemoryStore : public outbox::Store {
     // What planners may do to it; true when it did something.
     bool cancel(const std::string& id);
     bool retry(const std::string& id);
+    // outbox.compensate with the tool's one compensation, TOOL:undo; the id of what the answer is
+    // about: the compensation, or the original where that was cancelled or there is nothing to
+    // undo.
+    std::string compensate(const std::string& id);
     // outboxd probe ID.
     void ask(const std::string& id);
 
@@ -166,6 +171,10 @@ class MemoryStore : public outbox::Store {
     int expire_leases(bool judge_workers);
     void expire_lease(Row& row, outbox::Effect effect);
     int promote();
+    int settle_compensations();
+    void arm_again(Row& row);
+    void end_waiting(Row& row);
+    void fill_original(outbox::Intent& intent) const;
     [[nodiscard]] std::vector<std::string> stale_workers() const;
 
     // memory_store_writes.cpp

@@ -44,6 +44,7 @@ void MemoryStore::lease_lane(
         if (row->request_hash == 0) row->request_hash = lane.request_hash;
         LeasedAttempt attempt;
         attempt.intent = row->intent;
+        fill_original(attempt.intent);
         attempt.epoch = Epoch(row->epoch);
         attempt.attempts = row->attempts;
         attempt.ambiguous = row->ambiguous;
@@ -118,6 +119,7 @@ std::vector<ClaimedProbe> MemoryStore::claim_now(
             row->due_at = now() + lane.timeout + margin;
             ClaimedProbe claim;
             claim.intent = row->intent;
+            fill_original(claim.intent);
             claim.epoch = Epoch(row->epoch);
             claim.attempt_epoch = Epoch(row->attempt_epoch);
             claim.attempts = row->attempts;
@@ -203,7 +205,7 @@ void MemoryStore::expire_lease(Row& row, Effect effect) {
 int MemoryStore::promote() {
     int promoted = 0;
     for (auto& [seq, row] : rows_) {
-        if (row.status != Status::scheduled || *row.due_at > now()) continue;
+        if (row.status != Status::scheduled || row.waits_for || *row.due_at > now()) continue;
         if (!tools_.contains(row.intent.tool)) continue;
         if (row.expires_at && *row.expires_at <= now()) continue;
         if (promoted == kPage) break;
@@ -213,11 +215,52 @@ int MemoryStore::promote() {
     return promoted;
 }
 
+// The original's arguments and result, as they are when the compensation is leased or asked about.
+void MemoryStore::fill_original(Intent& intent) const {
+    if (!intent.compensates) return;
+    const auto& original = rows_.at(seqs_.at(intent.compensates->value));
+    intent.original_arguments = original.intent.arguments;
+    if (original.is_final()) intent.original_result = original.result;
+}
+
+void MemoryStore::end_waiting(Row& row) {
+    move(row, Status::cancelled);
+    row.waits_for.reset();
+    row.due_at.reset();
+    row.error = Error{"nothing_to_compensate", "The original had no effect."};
+    tell(row, EventKind::cancelled);
+}
+
+int MemoryStore::settle_compensations() {
+    int armed = 0;
+    // Judged by what was there before: what is withdrawn here ends its compensation the next time.
+    std::vector<std::pair<Row*, Row*>> waiting;
+    for (auto& [seq, row] : rows_) {
+        if (row.waits_for && !row.is_final()) waiting.emplace_back(&row, &rows_.at(*row.waits_for));
+    }
+    std::vector<Row*> withdrawn;
+    for (auto& [row, original] : waiting) {
+        if (original->status == Status::pending || original->status == Status::scheduled) {
+            withdrawn.push_back(original);
+        } else if (row->status != Status::scheduled || !original->is_final()) {
+            continue;
+        } else if (original->status == Status::succeeded) {
+            move(*row, Status::pending);
+            row->waits_for.reset();
+            ++armed;
+        } else {
+            end_waiting(*row);
+        }
+    }
+    for (auto* original : withdrawn) cancel(original->intent.id.value);
+    return armed;
+}
+
 MaintenanceReport MemoryStore::maintain_now(bool judge_workers) {
     MaintenanceReport report;
     report.expired = expire_operations();
     report.lease_expired = expire_leases(judge_workers);
-    report.promoted = promote();
+    report.promoted = settle_compensations() + promote();
     report.more =
         report.expired >= kPage || report.lease_expired >= kPage || report.promoted >= kPage;
     return report;

@@ -13,7 +13,11 @@ const std::vector<StoreCase>& store_contract() {
     static const auto all = [] {
         std::vector<StoreCase> cases;
         for (const auto& part :
-             {lease_contract(), write_contract(), late_contract(), maintenance_contract()}) {
+             {lease_contract(),
+              write_contract(),
+              late_contract(),
+              maintenance_contract(),
+              compensation_contract()}) {
             cases.insert(cases.end(), part.begin(), part.end());
         }
         return cases;
@@ -31,9 +35,13 @@ ToolPolicy contract_policy(const std::string& name, Effect effect) {
 }
 
 void publish_contract_tools(Store& store) {
+    auto ticket = contract_policy("ticket");
+    ticket.compensations = {"undo"};
+    auto undo = contract_policy("ticket:undo");
+    undo.compensation = true;
     wait_for(store.publish_tools(
         WorkerId(kMe),
-        {contract_policy("ticket"), contract_policy("mail"), contract_policy("look", Effect::read)}
+        {ticket, undo, contract_policy("mail"), contract_policy("look", Effect::read)}
     ));
 }
 

@@ -38,14 +38,16 @@ class StoreDriver {
     virtual void insert(Insert operation) = 0;
     virtual bool cancel(const std::string& id) = 0;
     virtual bool retry(const std::string& id) = 0;
+    // By the tool's one compensation, TOOL:undo; the id that the answer is about.
+    virtual std::string compensate(const std::string& id) = 0;
     virtual void ask(const std::string& id) = 0;  // outboxd probe ID
     virtual void pause(const std::string& tool, bool paused) = 0;
     virtual void pass(std::chrono::milliseconds time) = 0;  // on the database's clock
     virtual Seen see(const std::string& id) = 0;
 };
 
-// A promise of outbox/store.hpp. Write tools "ticket" and "mail" and the read tool "look" are
-// published; time-outs are 20 s, the margin 10 s.
+// A promise of outbox/store.hpp. Write tools "ticket" (with the compensation "ticket:undo") and
+// "mail" and the read tool "look" are published; time-outs are 20 s, the margin 10 s.
 struct StoreCase {
     std::string name;
     std::function<void(StoreDriver&)> run;  // asserts with Catch
@@ -56,6 +58,7 @@ std::vector<StoreCase> lease_contract();
 std::vector<StoreCase> write_contract();
 std::vector<StoreCase> late_contract();
 std::vector<StoreCase> maintenance_contract();
+std::vector<StoreCase> compensation_contract();
 
 inline const std::string kMe = "00000000-0000-0000-0000-00000000000a";
 inline const std::string kOther = "00000000-0000-0000-0000-00000000000b";

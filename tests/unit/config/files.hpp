@@ -40,7 +40,7 @@ class Variable {
 
 // Loads a text as a file; the name in diagnostics is its path.
 [[nodiscard]] config::Loaded load_text(const std::string& text);
-// The same, and it must load without any diagnostic but that compensations wait.
+// The same, and it must load without any diagnostic.
 [[nodiscard]] config::Config must_load(const std::string& text);
 
 // All diagnostics, one below the other.

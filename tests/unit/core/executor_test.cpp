@@ -75,6 +75,33 @@ struct World {
 
 }  // namespace
 
+TEST_CASE("a compensation without an original is refused before anything is sent") {
+    World world;
+    world.entry.policy.compensation = true;
+    world.store.insert("t", "op-1");
+    auto leased = test::run_coroutine(
+        world.io,
+        world.store.lease(
+            {.worker = WorkerId("w1"),
+             .margin = 1s,
+             .lanes = {{.tool = "t", .limit = 1, .timeout = 10s, .request_hash = 7, .after = {}}}}
+        ),
+        1s
+    );
+    REQUIRE(leased.size() == 1);
+    boost::asio::co_spawn(world.io, world.completer.run(), [](std::exception_ptr error) {
+        REQUIRE_FALSE(error);
+    });
+    world.start(leased[0]);
+    test::run_until(world.io, [&] { return world.executor.in_flight().empty(); }, 30s);
+    CHECK(world.tool->calls.empty());
+    CHECK(world.store.row("op-1").status == Status::failed);
+    CHECK(world.store.row("op-1").error->code == "not_a_compensation");
+    world.completer.stop();
+    test::run_until(world.io, [&] { return world.executor.idle(); }, 30s);
+    world.io.run_for(50ms);
+}
+
 TEST_CASE("two attempts of one operation in flight: the end of one does not hide the other") {
     World world;
     world.store.insert("t", "op-1");

@@ -105,7 +105,14 @@ TEST_CASE("the diagram draws the rows of the contract's table") {
         {"pending", "cancelled"},    {"scheduled", "cancelled"},  {"failed", "pending"},
         {"succeeded", "[*]"},
     };
-    CHECK(diagram() == expected);
+    // Beside them, for compensations only: cancelled because there was nothing to undo and asked
+    // for again, or armed again while the original is in doubt.
+    const Arrows compensations = {
+        {"cancelled", "pending"}, {"cancelled", "scheduled"}, {"failed", "scheduled"}
+    };
+    auto drawn = diagram();
+    for (const auto& arrow : compensations) CHECK(drawn.erase(arrow) == 1);
+    CHECK(drawn == expected);
     for (const auto& [from, to] : diagram()) {
         INFO(from << " --> " << to);
         CHECK((from != "succeeded" || to == "[*]"));  // nothing leads out of a success

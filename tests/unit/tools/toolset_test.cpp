@@ -2,6 +2,7 @@
 
 #include "tests/support/recorders.hpp"
 #include "tests/unit/tools/tool_fixture.hpp"
+#include "tools/compiled_tool.hpp"
 #include "tools/tool_policy.hpp"
 
 using namespace test;
@@ -145,7 +146,7 @@ TEST_CASE("policies") {
         "when: { status: 404 }, then: absent } ],"
         " settle: 5s, confirmations: 2, after_absent: hold }\n"
         "    compensate:\n      close: { type: http, method: POST, url: 'https://h.example/{{ "
-        "original.result.id }}/close',"
+        "original.result.id }}/close', headers: { K: '{{ operation.key }} {{ original.id }}' },"
         " reconcile: { type: manual, reason: a test } }\n"
         "  note: { execute: { type: log } }\n"
     );
@@ -183,6 +184,19 @@ TEST_CASE("policies") {
     const auto& close = toolset->find("ticket:close")->policy;
     CHECK(close.reconcile.manual);
     CHECK(close.request_hash != policy.request_hash);
+    CHECK_FALSE(policy.compensation);
+    CHECK(policy.needs_original.empty());
+    CHECK(close.compensation);
+    CHECK(close.needs_original == std::vector<std::string>{"result"});
+    // Inherited: concurrency, rate, time-out, retry and key.
+    CHECK(close.concurrency == 16);
+    CHECK(close.rate_per_second == 20.0);
+    CHECK(close.timeout == 3s);
+    CHECK(close.retry.max_attempts == 3);
+    CHECK(close.key.prefix == "o-");
+    CHECK(close.compensations.empty());
+    CHECK(close.dedup_fields.empty());
+    CHECK(close.arguments_schema.empty());
 
     const auto* note = toolset->find("note");
     CHECK(note->policy.effect == outbox::Effect::read);
@@ -193,6 +207,31 @@ TEST_CASE("policies") {
     auto verdict =
         run_coroutine(io, note->tool->probe(call_with("{}"), outbox::Deadline::after(1s)), 1s);
     get<outbox::Inconclusive>(verdict);
+}
+
+TEST_CASE("what a compensation needs of its original is what its templates name") {
+    const auto needs = [](const std::string& execute, const std::string& verdict) {
+        const auto config = configuration(
+            "  ticket:\n    execute: { type: http, method: POST, url: 'https://h.example/t' }\n"
+            "    reconcile: { type: manual, reason: a test }\n    compensate:\n"
+            "      close: { type: http, method: POST, url: 'https://h.example/x', json: { a: '" +
+            execute + "' }, reconcile: { type: http, url: 'https://h.example/" + verdict +
+            "', verdicts: [ { when: { status: 404 }, then: absent } ] } }\n"
+        );
+        config::Diagnostics diagnostics;
+        const auto compiled = tools::compile_tool(config.tools.at(1), config, diagnostics);
+        INFO(all_of(diagnostics));
+        REQUIRE(compiled);
+        std::string text;
+        for (const auto& part : compiled->policy.needs_original) text += part + " ";
+        return text;
+    };
+    CHECK(needs("x", "{{ operation.key }}").empty());
+    CHECK(needs("{{ original.id }}", "{{ original.id }}").empty());
+    CHECK(needs("{{ original.result.id }}", "{{ operation.key }}") == "result ");
+    CHECK(needs("{{ operation.key }}", "{{ original.result.links.self }}") == "result ");
+    CHECK(needs("{{ original.arguments.title }}", "{{ operation.key }}") == "arguments ");
+    CHECK(needs("{{ original.arguments }}", "{{ original.result.id }}") == "arguments result ");
 }
 
 TEST_CASE("nothing is built of a broken file") {
