@@ -91,11 +91,20 @@ struct Reconcile {
     std::string after_absent = "retry";  // retry | hold
 };
 
+// An HTTP proxy: CONNECT for https, the absolute form for http.
+struct Proxy {
+    std::string host;  // name, IPv4, or IPv6 without brackets
+    int port = 0;
+    std::string user;  // decoded; empty: none
+    Secret secret;     // value: the password, decoded; source: the whole URL as the file has it
+};
+
 struct Http {
     bool tls_verify = true;
     std::optional<std::string> ca_file;
     int max_connections_per_host = 64;
     bool allow_private_hosts = true;
+    std::optional<Proxy> proxy;  // empty: directly
 };
 
 // What tools get that do not say otherwise.
@@ -108,12 +117,32 @@ struct Defaults {
 };
 
 struct Credential {
-    enum class Kind { bearer, basic, header, query };
+    enum class Kind {
+        bearer,
+        basic,
+        header,
+        query,
+        oauth2_client_credentials,
+        standard_webhooks,
+        mtls,
+    };
     std::string name;
     Mark mark;
     Kind kind = Kind::bearer;
-    std::string user_or_name;  // basic: username; header, query: its name
-    Secret secret;             // bearer: token; basic: password; header, query: value
+    std::string user_or_name;  // basic: username; header, query: its name; oauth2: client_id
+    // bearer: token; basic: password; header, query: value; oauth2: client secret;
+    // standard_webhooks: whsec_…; mtls: the key's PEM
+    Secret secret;
+    // oauth2_client_credentials:
+    Text token_url;
+    bool secret_in_body = false;  // client_auth: post; else basic
+    std::string scope;            // empty: not sent
+    std::string audience;         // empty: not sent
+    // mtls:
+    std::string cert_file;
+    std::string key_file;
+    std::string certificate;  // PEM, its chain behind it
+    Mark cert_mark;
 };
 
 struct Key {
@@ -141,10 +170,11 @@ struct HttpRequest {
     Text method;
     Text url;
     std::optional<Text> credential;
+    std::optional<Text> mtls;  // a credential of kind mtls beside the other one
     std::vector<std::pair<Text, Text>> headers;
     std::vector<std::pair<Text, Value>> query;
-    enum class Body { none, json, form, text } body = Body::none;
-    Value body_value;         // json, form
+    enum class Body { none, json, form, text, multipart } body = Body::none;
+    Value body_value;         // json, form, multipart
     Text body_text;           // text
     bool crlf = false;        // newline: crlf
     std::vector<Rule> rules;  // outcomes: of execute, verdicts: of reconcile

@@ -65,17 +65,20 @@ void read_url(MapReader& in, HttpRequest& out) {
 }
 
 void read_credential(MapReader& in, HttpRequest& out, const ToolContext& context) {
-    in.not_yet("mtls", "use credential: with kind bearer, basic, header or query");
-    if (!in.text("credential", out.credential)) return;
+    in.text("credential", out.credential);
+    in.text("mtls", out.mtls);
     const auto& known = context.credentials;
-    const auto& name = out.credential->value;
-    if (std::find(known.begin(), known.end(), name) != known.end()) return;
-    in.error(
-        *in.value("credential"),
-        "credential",
-        fmt::format("there is no credential {}", shown(*in.value("credential"))),
-        known.empty() ? "declare it under credentials:" : nearest_hint(name, known)
-    );
+    for (const auto* key : {"credential", "mtls"}) {
+        const auto* given = in.value(key);
+        if (!given || given->unresolved) continue;
+        if (std::find(known.begin(), known.end(), given->text) != known.end()) continue;
+        in.error(
+            *given,
+            key,
+            fmt::format("there is no credential {}", shown(*given)),
+            known.empty() ? "declare it under credentials:" : nearest_hint(given->text, known)
+        );
+    }
 }
 
 void check_header(
@@ -131,8 +134,9 @@ void read_body(MapReader& in, HttpRequest& out) {
     const auto* json = in.member("json");
     const auto* form = in.member("form");
     const auto* text = in.member("text");
+    const auto* multipart = in.member("multipart");
     const Value::Member* first = nullptr;
-    for (const auto* body : {json, form, text}) {
+    for (const auto* body : {json, form, text, multipart}) {
         if (!body) continue;
         if (first) {
             in.diagnostics().error(
@@ -151,6 +155,17 @@ void read_body(MapReader& in, HttpRequest& out) {
         out.body_value = form->value;
         if (!form->value.is(Kind::mapping))
             in.error(form->value, "form", "must be a mapping", "write { name: value }");
+    } else if (multipart) {
+        out.body = HttpRequest::Body::multipart;
+        out.body_value = multipart->value;
+        if (!multipart->value.is(Kind::mapping)) {
+            in.error(
+                multipart->value,
+                "multipart",
+                "must be a mapping",
+                "write { name: value, file: { filename: a.txt, text: \"…\" } }"
+            );
+        }
     } else if (text) {
         out.body = HttpRequest::Body::text;
         in.text("text", out.body_text);

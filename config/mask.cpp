@@ -104,7 +104,9 @@ bool is_sensitive_name(std::string_view name) {
 }
 
 void mask_requests(Value& tree) {
-    constexpr std::array<std::string_view, 5> kParts{"headers", "query", "form", "json", "env"};
+    constexpr std::array<std::string_view, 6> kParts{
+        "headers", "query", "form", "json", "multipart", "env"
+    };
     for (auto& member : tree.members) {
         if (std::find(kParts.begin(), kParts.end(), member.key) != kParts.end()) {
             mask(member.value, false);

@@ -17,8 +17,8 @@ namespace config {
 // Is a header, parameter or variable of this name likely to hold a secret?
 [[nodiscard]] bool is_sensitive_name(std::string_view name);
 
-// In the requests of a tool (headers, query, form, json, env): literal values of sensitive names
-// become ***, and what was substituted shows its source only.
+// In the requests of a tool (headers, query, form, json, multipart, env): literal values of
+// sensitive names become ***, and what was substituted shows its source only.
 void mask_requests(Value& tree);
 
 }  // namespace config

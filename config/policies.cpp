@@ -86,7 +86,16 @@ void read_http_settings(MapReader& in, Http& out) {
     read_ca_file(in, out);
     in.integer("max_connections_per_host", out.max_connections_per_host, {1, 10'000});
     in.boolean("allow_private_hosts", out.allow_private_hosts);
-    in.not_yet("proxy", "requests go to the host directly: remove it");
+    read_proxy(in, out);
+    if (out.allow_private_hosts || !out.proxy) return;
+    const auto* at = in.value("allow_private_hosts");
+    if (!at) at = in.value("proxy");
+    if (!at) return;
+    in.diagnostics().warning(
+        at->mark,
+        fmt::format("{}.allow_private_hosts: false does not reach behind a proxy", in.path()),
+        "the proxy looks names up: let it refuse private addresses"
+    );
 }
 
 void read_reconcile_policy(MapReader& in, Reconcile& out) {

@@ -35,6 +35,11 @@ Value length(Duration d) {
 Value length(const std::optional<Duration>& d) {
     return text(d ? duration_text(*d) : "forever");
 }
+Value as_written(const Text& t) {
+    Value value = text(t.value);
+    value.source = t.source;
+    return value;
+}
 Value path(const std::optional<std::string>& p) {
     return p ? text(*p) : Value{};
 }
@@ -131,12 +136,23 @@ void set_policy(Value& out, const Reconcile& in) {
     set(out, "after_absent", text(in.after_absent));
 }
 
+// A password in it is shown as its source, or not at all.
+Value proxy(const Proxy& in) {
+    const bool v6 = in.host.find(':') != std::string::npos;
+    const auto host = v6 ? fmt::format("[{}]", in.host) : in.host;
+    const bool plain = in.user.empty() && in.secret.value.empty();
+    Value value = text(fmt::format("http://{}{}:{}", plain ? "" : "***@", host, in.port));
+    value.source = shown_secret(in.secret.source);
+    return value;
+}
+
 Value http(const Http& in) {
     auto out = mapping();
     set(out, "tls_verify", flag(in.tls_verify));
     set(out, "ca_file", path(in.ca_file));
     set(out, "max_connections_per_host", number(in.max_connections_per_host));
     set(out, "allow_private_hosts", flag(in.allow_private_hosts));
+    set(out, "proxy", in.proxy ? proxy(*in.proxy) : text("none"));
     return out;
 }
 
@@ -169,6 +185,24 @@ Value credential(const Credential& in) {
             set(out, "kind", text(in.kind == Credential::Kind::header ? "header" : "query"));
             set(out, "name", text(in.user_or_name));
             set(out, "value", secret(in.secret));
+            return out;
+        case Credential::Kind::oauth2_client_credentials:
+            set(out, "kind", text("oauth2_client_credentials"));
+            set(out, "token_url", as_written(in.token_url));
+            set(out, "client_id", text(in.user_or_name));
+            set(out, "client_secret", secret(in.secret));
+            set(out, "client_auth", text(in.secret_in_body ? "post" : "basic"));
+            if (!in.scope.empty()) set(out, "scope", text(in.scope));
+            if (!in.audience.empty()) set(out, "audience", text(in.audience));
+            return out;
+        case Credential::Kind::standard_webhooks:
+            set(out, "kind", text("standard_webhooks"));
+            set(out, "secret", secret(in.secret));
+            return out;
+        case Credential::Kind::mtls:
+            set(out, "kind", text("mtls"));
+            set(out, "cert_file", text(in.cert_file));
+            set(out, "key_file", text(in.key_file));
             return out;
     }
     return out;

@@ -32,6 +32,9 @@ void read_retry(MapReader& in, Retry& out);
 void read_http_settings(MapReader& in, Http& out);
 void read_reconcile_policy(MapReader& in, Reconcile& out);
 
+// proxy.cpp
+void read_proxy(MapReader& in, Http& out);
+
 // key.cpp
 void read_key(MapReader& in, Key& out);
 

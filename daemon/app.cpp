@@ -42,6 +42,12 @@ std::vector<std::string> names_of(const config::Config& config) {
     return names;
 }
 
+std::vector<std::string> credentials_of(const config::Config& config) {
+    std::vector<std::string> names;
+    for (const auto& [name, credential] : config.credentials) names.push_back(name);
+    return names;
+}
+
 // "the leaser has failed since 2026-01-31T12:00:00Z (14 s): …"
 std::string trouble_text(const std::pair<std::string, outbox::Pulse::Trouble>& trouble) {
     const auto& [loop, details] = trouble;
@@ -88,6 +94,7 @@ App::App(AppOptions options, StderrLog& log)
       sample_bell_(io_.get_executor()),
       watchdog_bell_(io_.get_executor()),
       postgres_bell_(io_.get_executor()) {
+    metrics_.add_credentials(credentials_of(options_.config));
     arm_failpoints();
 }
 
@@ -173,7 +180,10 @@ std::unique_ptr<outbox::Toolset> App::compile(
     auto tools = tools::build_toolset(
         config,
         diagnostics,
-        {.executor = io_.get_executor(), .failpoints = failpoints_, .log = log_}
+        {.executor = io_.get_executor(),
+         .failpoints = failpoints_,
+         .log = log_,
+         .observer = &metrics_}
     );
     diagnostics.sort();
     for (const auto& diagnostic : diagnostics.all()) {
@@ -300,6 +310,7 @@ bool App::try_reload() {
     auto& config = *loaded.config;
     warn_of_restart(config);
     metrics_.add_tools(names_of(config));
+    metrics_.add_credentials(credentials_of(config));
     for (auto& generation : generations_) {
         if (!generation->engine().health().stopping) generation->stop();
     }

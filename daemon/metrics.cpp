@@ -95,6 +95,7 @@ struct ToolSeries {
     Counter* late;
     Counter* fenced;
     Counter* duplicate;
+    Gauge* breaker_open;
 
     ToolSeries(MetricFamilies& families, const std::string& tool)
         : duration(&families.attempt_duration.Add({{"tool", tool}}, kSeconds)),
@@ -103,7 +104,8 @@ struct ToolSeries {
           slots(&families.slots.Add({{"tool", tool}})),
           late(&families.late_results.Add({{"tool", tool}})),
           fenced(&families.fenced_writes.Add({{"tool", tool}})),
-          duplicate(&families.duplicate_effects.Add({{"tool", tool}})) {
+          duplicate(&families.duplicate_effects.Add({{"tool", tool}})),
+          breaker_open(&families.breaker_open.Add({{"tool", tool}})) {
         for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
             attempts[i] = &families.attempts.Add({{"tool", tool}, {"outcome", kOutcomes[i]}});
         }
@@ -153,6 +155,14 @@ class Metrics::Series {
         return found != tools.end() ? found->second : tools.find(kOther)->second;
     }
 
+    Counter& credential_error(const std::string& credential) {
+        auto& counter = credentials_[credential];
+        if (counter == nullptr) {
+            counter = &families.credential_errors.Add({{"credential", credential}});
+        }
+        return *counter;
+    }
+
     // Called from the lanes' threads. The names are those of the query files: a closed set.
     Histogram& statement(std::string_view name) {
         std::lock_guard lock(statements_mutex_);
@@ -185,6 +195,7 @@ class Metrics::Series {
 
  private:
     Gauge* clock_offset_ = nullptr;
+    std::map<std::string, Counter*> credentials_;  // names come from the configuration
     std::mutex statements_mutex_;
     std::map<std::string, Histogram*, std::less<>> statements_;
 };
@@ -200,6 +211,10 @@ Metrics::~Metrics() = default;
 
 void Metrics::add_tools(const std::vector<std::string>& tools) {
     for (const auto& tool : tools) series_->add_tool(tool);
+}
+
+void Metrics::add_credentials(const std::vector<std::string>& credentials) {
+    for (const auto& credential : credentials) series_->credential_error(credential);
 }
 
 void Metrics::leased(std::size_t batch) {
@@ -282,6 +297,19 @@ void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
         auto* oldest = series.oldest.at(sample.status);
         if (sample.oldest_seconds > oldest->Value()) oldest->Set(sample.oldest_seconds);
     }
+}
+
+void Metrics::credential_error(std::string_view credential) {
+    series_->credential_error(std::string(credential)).Increment();
+}
+
+// Counted, not set: during a reload the breakers of two configurations may be open.
+void Metrics::breaker_opened(std::string_view tool) {
+    series_->of(tool).breaker_open->Increment();
+}
+
+void Metrics::breaker_closed(std::string_view tool) {
+    series_->of(tool).breaker_open->Decrement();
 }
 
 void Metrics::config_reloaded(bool ok) {

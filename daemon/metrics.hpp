@@ -29,6 +29,8 @@ class Metrics : public outbox::Observer {
 
     // After a reload: series of new tools. Those of removed tools stay, as counters must.
     void add_tools(const std::vector<std::string>& tools);
+    // The same for credentials.
+    void add_credentials(const std::vector<std::string>& credentials);
 
     void leased(std::size_t batch) override;
     void attempt_started(std::string_view tool, std::chrono::nanoseconds pickup_latency) override;
@@ -47,6 +49,9 @@ class Metrics : public outbox::Observer {
     void database_error(outbox::StoreError::Kind kind) override;
     void database_up(bool up) override;
     void clock_offset(std::chrono::nanoseconds offset) override;
+    void credential_error(std::string_view credential) override;
+    void breaker_opened(std::string_view tool) override;
+    void breaker_closed(std::string_view tool) override;
 
     // The gauges that are sampled from the database; what a sample does not name is zero.
     void set_samples(std::span<const outbox::ToolSample> samples);

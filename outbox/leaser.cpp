@@ -130,7 +130,11 @@ LeaseRequest Leaser::request() {
 }
 
 int Leaser::wanted(Lane& lane, BootClock::time_point now) {
-    const int free = lane.slots.free();
+    int free = lane.slots.free();
+    if (lane.entry->gate) {
+        free = std::min(free, lane.entry->gate->allowance(now) - lane.slots.used());
+        if (free <= 0) return 0;
+    }
     return lane.rate ? std::min(free, std::max(lane.rate->available(now), 0)) : free;
 }
 
@@ -224,8 +228,8 @@ asio::awaitable<void> Leaser::pause() {
     }
     const bool busy = idle_for() < kBusyFor;
     auto limit = random_.jittered(busy ? settings_.poll_busy : settings_.poll_idle);
-    if (const auto token = until_token(); token > std::chrono::nanoseconds::zero()) {
-        limit = std::min(limit, token);
+    if (const auto opening = until_opening(); opening > std::chrono::nanoseconds::zero()) {
+        limit = std::min(limit, opening);
     }
     const bool rang = co_await bell_.wait(limit);
     const auto until = BootClock::now() + settings_.poll_busy;
@@ -236,8 +240,12 @@ asio::awaitable<void> Leaser::pause() {
     }
 }
 
+// A closed lane has rows, too, but a free slot is of no use to it.
 bool Leaser::hungry() const {
-    return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->full; });
+    const auto now = BootClock::now();
+    return std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
+        return lane->full && (!lane->entry->gate || lane->entry->gate->allowance(now) > 0);
+    });
 }
 
 // Whether a lane that had more rows than slots could take a good part of its slots again.
@@ -251,14 +259,16 @@ bool Leaser::ready() const {
            });
 }
 
-std::chrono::nanoseconds Leaser::until_token() const {
-    auto wait = std::chrono::nanoseconds::zero();
+// Until the first lane that has free slots gets a token or has its gate opened; zero: none waits.
+std::chrono::nanoseconds Leaser::until_opening() const {
+    constexpr auto kNone = std::chrono::nanoseconds::zero();
+    auto wait = kNone;
+    const auto now = BootClock::now();
     for (const auto& lane : lanes_) {
-        if (!lane->rate || lane->slots.free() == 0) continue;
-        const auto own = lane->rate->wait();
-        if (own > std::chrono::nanoseconds::zero()) {
-            wait = wait == std::chrono::nanoseconds::zero() ? own : std::min(wait, own);
-        }
+        if (lane->slots.free() == 0) continue;
+        auto own = lane->rate ? lane->rate->wait() : kNone;
+        if (lane->entry->gate) own = std::max(own, lane->entry->gate->wait(now));
+        if (own > kNone) wait = wait == kNone ? own : std::min(wait, own);
     }
     return wait;
 }

@@ -86,7 +86,7 @@ class Leaser {
     void on_free(Lane& lane);
     [[nodiscard]] bool hungry() const;
     [[nodiscard]] bool ready() const;
-    [[nodiscard]] std::chrono::nanoseconds until_token() const;
+    [[nodiscard]] std::chrono::nanoseconds until_opening() const;
 
     Store& store_;
     Executor& attempts_;

@@ -35,6 +35,10 @@ class Observer {
     virtual void database_up(bool up) = 0;
     // The database's clock minus this machine's.
     virtual void clock_offset(std::chrono::nanoseconds) {}
+    // The other side refused it, or no token was to be had for it.
+    virtual void credential_error(std::string_view /*credential*/) {}
+    virtual void breaker_opened(std::string_view /*tool*/) {}
+    virtual void breaker_closed(std::string_view /*tool*/) {}
 };
 
 // Counts what a loop tolerated and tries again; anything but a StoreError is a fault of ours.

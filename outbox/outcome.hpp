@@ -56,6 +56,7 @@ struct RetryLater {  // definitely no effect; try later
     Error error;
     std::optional<std::chrono::milliseconds> after;  // Retry-After; empty: the tool's back-off
     bool counts = true;  // false: not sent, 429 and 401 give the attempt back
+    bool asked = false;  // `after` is the other side's word, not the file's
 };
 struct Unknown {  // it may have happened
     Cause cause = Cause::other;

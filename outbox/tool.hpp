@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "outbox/clock.hpp"
+#include "outbox/lane_gate.hpp"
 #include "outbox/operation.hpp"
 #include "outbox/outcome.hpp"
 #include "outbox/policy.hpp"
@@ -43,6 +44,7 @@ class Tool {
 struct ToolEntry {
     ToolPolicy policy;
     std::unique_ptr<Tool> tool;
+    std::shared_ptr<LaneGate> gate = nullptr;  // null: always open
 };
 
 // The tools of one configuration, by name. Attempts in flight keep the one they began with.

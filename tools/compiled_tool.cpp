@@ -5,22 +5,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "tools/http_senders.hpp"
 #include "tools/lint.hpp"
 #include "tools/tool_policy.hpp"
 
 namespace tools {
 namespace {
-
-HttpOptions http_options(const config::Tool& tool, const config::Config& config) {
-    HttpOptions options;
-    options.connect_timeout = tool.connect_timeout;
-    options.max_response_bytes = config.limits.response;
-    options.tls_verify = tool.http.tls_verify;
-    options.ca_file = tool.http.ca_file;
-    options.max_connections_per_host = static_cast<std::size_t>(tool.http.max_connections_per_host);
-    options.allow_private_hosts = tool.http.allow_private_hosts;
-    return options;
-}
 
 // False when the tool cannot be used.
 bool compile_execute(
@@ -91,7 +81,7 @@ std::optional<CompiledTool> compile_tool(
         .policy = make_policy(tool, diagnostics),
         .execute = LogExecute{},
         .lookup = std::nullopt,
-        .http = http_options(tool, config),
+        .http = http_options(tool.http, tool.connect_timeout, config.limits.response),
         .output_limit = config.limits.response
     };
     bool fits = true;

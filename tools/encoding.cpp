@@ -43,6 +43,14 @@ int hex_digit(char c) {
     return -1;
 }
 
+std::optional<std::uint32_t> base64_digit(char c) {
+    constexpr std::string_view kAlphabet =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const auto at = kAlphabet.find(c);
+    if (at == std::string_view::npos) return std::nullopt;
+    return static_cast<std::uint32_t>(at);
+}
+
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -65,6 +73,30 @@ std::string base64(std::string_view bytes) {
     auto out =
         in_groups(bytes, 6, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
     out.append((4 - out.size() % 4) % 4, '=');
+    return out;
+}
+
+std::optional<std::string> base64_decode(std::string_view text) {
+    const auto padding = text.size() - std::min(text.find('='), text.size());
+    if (padding > 2 || (padding > 0 && text.size() % 4 != 0)) return std::nullopt;
+    text.remove_suffix(padding);
+    if (text.size() % 4 == 1) return std::nullopt;
+    std::string out;
+    out.reserve(text.size() * 3 / 4);
+    std::uint32_t buffer = 0;
+    unsigned held = 0;
+    for (const char c : text) {
+        const auto digit = base64_digit(c);
+        if (!digit) return std::nullopt;
+        buffer = (buffer << 6U) | *digit;
+        held += 6;
+        if (held < 8) continue;
+        held -= 8;
+        out += static_cast<char>((buffer >> held) & 0xffU);
+        buffer &= (1U << held) - 1U;
+    }
+    // Bits left over that are not zero: some other text would mean the same bytes.
+    if (buffer != 0) return std::nullopt;
     return out;
 }
 

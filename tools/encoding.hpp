@@ -12,6 +12,8 @@ namespace tools {
 [[nodiscard]] std::string percent_encode(std::string_view text);
 
 [[nodiscard]] std::string base64(std::string_view bytes);
+// Strict: the alphabet of RFC 4648, padding whole or left out; empty when it is none.
+[[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);
 [[nodiscard]] std::string base64url(std::string_view bytes);  // without padding
 [[nodiscard]] std::string base32hex(std::string_view bytes);  // lower case, without padding
 [[nodiscard]] std::string hex(std::string_view bytes);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/content_decoding.hpp"
 #include "tools/http_client_parser.hpp"
 #include "tools/http_client_pool.hpp"
 #include "tools/http_client_request.hpp"
@@ -74,6 +75,17 @@ asio::awaitable<void> pass(outbox::Failpoints& failpoints, FailpointId id) {
     }
 }
 
+// Whom a request is handed to with its whole address; for https there is a tunnel instead.
+const HttpProxy* forwarding_proxy(const HttpOptions& options, const Origin& origin) {
+    return options.proxy && !origin.tls ? &*options.proxy : nullptr;
+}
+
+// 407 is the proxy's own word: it did not pass the request on.
+bool refused_by_proxy(const HttpResult& result) {
+    const auto* response = std::get_if<HttpResponse>(&result);
+    return response != nullptr && response->status == 407;
+}
+
 // How long an answer is looked for after writing failed: a server that refuses early closes.
 constexpr std::chrono::milliseconds kAfterBrokenWrite{500};
 // A small body travels with its head, in one packet and one TLS record.
@@ -86,14 +98,15 @@ class Exchange {
         HttpConnection& connection,
         outbox::Failpoints& failpoints,
         const HttpRequest& request,
-        std::size_t max_body
+        const HttpOptions& options
     )
         : connection_(connection),
           failpoints_(failpoints),
           origin_(request.origin),
-          head_(request_head(request)),
+          head_(request_head(request, forwarding_proxy(options, request.origin))),
           body_(request.body),
-          parser_(request.method == "HEAD", max_body) {
+          max_body_(options.max_response_bytes),
+          parser_(request.method == "HEAD", max_body_) {
         if (body_.size() > kJoinedBody) return;
         head_ += body_;
         body_ = {};
@@ -182,6 +195,9 @@ class Exchange {
         HttpResponse response = parser_.take();
         reusable_ =
             whole_request_ && !connection_.expired() && !response.truncated && parser_.reusable();
+        if (auto problem = decode_content(response, max_body_)) {
+            co_return sent(Cause::unreadable, "unreadable", std::move(*problem));
+        }
         co_return response;
     }
 
@@ -190,6 +206,7 @@ class Exchange {
     const Origin& origin_;
     std::string head_;
     std::string_view body_;
+    std::size_t max_body_;
     ResponseParser parser_;
     std::size_t written_ = 0;
     error_code write_error_;
@@ -251,6 +268,11 @@ std::optional<std::string> HttpClient::Impl::load_tls() {
         context->set_default_verify_paths(ec);
         if (ec) return "The system's certificates cannot be read: " + ec.message() + ".";
     }
+    if (const auto& own = options_.certificate) {
+        context->use_certificate_chain(asio::buffer(own->chain), ec);
+        if (!ec) context->use_private_key(asio::buffer(own->key), asio::ssl::context::pem, ec);
+        if (ec) return "The client certificate " + own->credential + " cannot be used.";
+    }
     tls_ = std::move(context);
     return std::nullopt;
 }
@@ -259,6 +281,13 @@ asio::awaitable<HttpClient::Impl::Failed> HttpClient::Impl::connect(
     HttpPool::Lease& lease, const Origin& origin, Deadline deadline
 ) {
     if (origin.tls) {
+        // Found here nothing is sent; the other side would break off in the middle of the request.
+        const auto& own = options_.certificate;
+        if (own && std::chrono::system_clock::now() >= own->expires) {
+            co_return not_sent(
+                "not_sent_credential", "The client certificate " + own->credential + " has expired."
+            );
+        }
         if (auto problem = load_tls()) co_return not_sent("not_sent_tls", *problem);
     }
     auto* tls = origin.tls ? tls_.get() : nullptr;
@@ -267,7 +296,8 @@ asio::awaitable<HttpClient::Impl::Failed> HttpClient::Impl::connect(
         .timeout = options_.connect_timeout,
         .deadline = deadline,
         .verify = options_.tls_verify,
-        .allow_private_hosts = options_.allow_private_hosts
+        .allow_private_hosts = options_.allow_private_hosts,
+        .proxy = options_.proxy ? &*options_.proxy : nullptr
     };
     auto opening = lease.connection->open(how);
     auto failure = co_await std::move(opening);
@@ -320,10 +350,13 @@ asio::awaitable<HttpResult> HttpClient::Impl::run(HttpRequest request, Deadline 
     auto failure = co_await std::move(preparing);
     if (failure) co_return std::move(*failure);
 
-    Exchange exchange(*lease.connection, failpoints_, request, options_.max_response_bytes);
+    Exchange exchange(*lease.connection, failpoints_, request, options_);
     auto running = exchange.run(deadline);
     HttpResult result = co_await std::move(running);
     lease.reusable = exchange.reusable();
+    if (forwarding_proxy(options_, request.origin) && refused_by_proxy(result)) {
+        co_return not_sent("not_sent_proxy", "The proxy answered with status 407.");
+    }
     co_return result;
 }
 

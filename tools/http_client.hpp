@@ -15,6 +15,7 @@
 #include "outbox/clock.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/outcome.hpp"
+#include "tools/client_certificate.hpp"
 
 namespace tools {
 
@@ -43,28 +44,45 @@ struct HttpResponse {
     std::vector<std::pair<std::string, std::string>> headers;  // names as received
     std::string body;  // decoded; cut at the limit when truncated
     bool truncated = false;
+    // A 401 to a token that had been fetched for an earlier request: the next one carries a fresh
+    // one. Set by AuthorizedSender.
+    bool token_was_stale = false;
     // First value of a header, by case-insensitive name.
     [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
 
 struct HttpFailure {
-    // False: not a byte of the request was handed to the kernel, so there is definitely no effect.
+    // False: not a byte of the request was handed to the kernel (or the proxy that got it refused
+    // to pass it on), so there is definitely no effect.
     bool sent = false;
     outbox::Cause cause = outbox::Cause::other;  // of a sent one: timeout, reset, unreadable
-    // Not sent: not_sent_invalid, not_sent_dns, not_sent_connect, not_sent_tls,
-    // not_sent_private_host, not_sent_deadline, not_sent_cancelled. Sent: timeout, reset,
-    // unreadable, cancelled.
+    // Not sent: not_sent_invalid, not_sent_dns, not_sent_connect, not_sent_tls, not_sent_proxy,
+    // not_sent_private_host, not_sent_credential, not_sent_deadline, not_sent_cancelled. Sent:
+    // timeout, reset, unreadable, cancelled.
     outbox::Error error;
 };
 using HttpResult = std::variant<HttpResponse, HttpFailure>;
 
+// An HTTP proxy: CONNECT for https, the absolute form for http.
+struct HttpProxy {
+    std::string host;
+    int port = 0;
+    std::string authorization;  // value of Proxy-Authorization; a secret; empty: none
+    friend auto operator<=>(const HttpProxy&, const HttpProxy&) = default;
+};
+
 struct HttpOptions {
     std::chrono::milliseconds connect_timeout{5'000};
-    std::size_t max_response_bytes = 1024 * 1024;
+    std::size_t max_response_bytes = 1024 * 1024;  // of a body, decoded
     bool tls_verify = true;
     std::optional<std::string> ca_file = std::nullopt;
     std::size_t max_connections_per_host = 64;
-    bool allow_private_hosts = true;  // false: loopback, private and link-local addresses refused
+    // False: loopback, private and link-local addresses are refused, whatever name led to them. A
+    // proxy itself may have one; what it connects to is its own business.
+    bool allow_private_hosts = true;
+    std::optional<HttpProxy> proxy = std::nullopt;
+    std::shared_ptr<const ClientCertificate> certificate = nullptr;
+    friend auto operator<=>(const HttpOptions&, const HttpOptions&) = default;
 };
 
 // HTTP/1.1 with a connection pool per origin. Owned by the composition root, one per distinct

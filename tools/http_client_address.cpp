@@ -47,11 +47,16 @@ bool is_private_v6(const ip::address_v6& address) {
     if (zeros && bytes[10] == 0xff && bytes[11] == 0xff) return is_private_v4(v4_at(bytes, 12));
     if (zeros && bytes[10] == 0 && bytes[11] == 0) return true;  // ::, ::1, IPv4-compatible
     if (bytes[0] == 0x00 && bytes[1] == 0x64 && bytes[2] == 0xff && bytes[3] == 0x9b) {
-        return is_private_v4(v4_at(bytes, 12));  // NAT64
+        // NAT64; 64:ff9b:1::/48 is for private use
+        return bytes[5] == 1 || is_private_v4(v4_at(bytes, 12));
     }
     if (bytes[0] == 0x20 && bytes[1] == 0x02) return is_private_v4(v4_at(bytes, 2));  // 6to4
-    // fc00::/7 unique-local, fe80::/10 link-local, fec0::/10 site-local, ff00::/8 multicast
-    return (bytes[0] & 0xfe) == 0xfc || (bytes[0] == 0xfe && bytes[1] >= 0x80) || bytes[0] == 0xff;
+    // 2001::/23 protocol assignments (Teredo among them), 2001:db8::/32 documentation
+    if (bytes[0] == 0x20 && bytes[1] == 0x01) {
+        return bytes[2] < 2 || (bytes[2] == 0x0d && bytes[3] == 0xb8);
+    }
+    // Only 2000::/3 is global: fc00::/7, fe80::/10, fec0::/10, ff00::/8 and the rest are not.
+    return (bytes[0] & 0xe0) != 0x20;
 }
 
 }  // namespace

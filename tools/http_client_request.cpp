@@ -62,6 +62,12 @@ std::string bracketed(const std::string& host) {
     return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
+void add_authorization(std::string& head, const HttpProxy& proxy) {
+    if (!proxy.authorization.empty()) {
+        head += "Proxy-Authorization: " + proxy.authorization + "\r\n";
+    }
+}
+
 }  // namespace
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -89,20 +95,32 @@ std::optional<std::string> check_request(const HttpRequest& request) {
     return std::nullopt;
 }
 
-std::string request_head(const HttpRequest& request) {
+std::string connect_head(const Origin& origin, const HttpProxy& proxy) {
+    const auto authority = to_text(origin);
+    std::string head = "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\n";
+    head += "User-Agent: outboxd\r\n";
+    add_authorization(head, proxy);
+    head += "\r\n";
+    return head;
+}
+
+std::string request_head(const HttpRequest& request, const HttpProxy* proxy) {
+    auto host = bracketed(request.origin.host);
+    if (request.origin.port != (request.origin.tls ? 443 : 80)) {
+        host += ':';
+        host += std::to_string(request.origin.port);
+    }
     std::string head;
     head.reserve(256 + request.target.size());
     head += request.method;
     head += ' ';
+    if (proxy != nullptr) head += "http://" + host;
     head += request.target;
-    head += " HTTP/1.1\r\nHost: ";
-    head += bracketed(request.origin.host);
-    if (request.origin.port != (request.origin.tls ? 443 : 80)) {
-        head += ':';
-        head += std::to_string(request.origin.port);
-    }
-    head += "\r\n";
+    head += " HTTP/1.1\r\nHost: " + host + "\r\n";
+    if (proxy != nullptr) add_authorization(head, *proxy);
     if (!has_header(request, "User-Agent")) head += "User-Agent: outboxd\r\n";
+    // What is decoded, and nothing else: an answer in another encoding could not be read.
+    if (!has_header(request, "Accept-Encoding")) head += "Accept-Encoding: gzip\r\n";
     bool takes_body =
         request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
     if (!request.body.empty() || takes_body) {

@@ -11,8 +11,13 @@ namespace tools {
 // that are the client's own. Empty when the request is fine, else a sentence for a person.
 [[nodiscard]] std::optional<std::string> check_request(const HttpRequest& request);
 
-// Request line and headers, up to and including the empty line.
-[[nodiscard]] std::string request_head(const HttpRequest& request);
+// Request line and headers, up to and including the empty line. With a proxy, whom the request is
+// handed to, the target is the whole address.
+[[nodiscard]] std::string request_head(
+    const HttpRequest& request, const HttpProxy* proxy = nullptr
+);
+// What asks a proxy for a tunnel to the origin.
+[[nodiscard]] std::string connect_head(const Origin& origin, const HttpProxy& proxy);
 
 // "desk.example.com:443", "[::1]:8080": for messages.
 [[nodiscard]] std::string to_text(const Origin& origin);

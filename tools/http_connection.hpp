@@ -32,7 +32,11 @@ struct ConnectOptions {
     outbox::Deadline deadline;
     bool verify = true;
     bool allow_private_hosts = true;
+    const HttpProxy* proxy = nullptr;  // null: directly; outlives the connection
 };
+
+// How long to wait until the boot clock is looked at again, with this deadline ahead.
+[[nodiscard]] std::chrono::nanoseconds until_tick(outbox::Deadline deadline);
 
 // One TCP or TLS connection and the boot clock deadline its steps run against. Serves one request
 // at a time, on the io thread. Reads and writes never throw: they end with an error code.
@@ -49,7 +53,8 @@ class HttpConnection {
     HttpConnection(const HttpConnection&) = delete;
     HttpConnection& operator=(const HttpConnection&) = delete;
 
-    // Looks the host up, tries all its addresses, shakes hands. Empty when connected.
+    // Looks the host (or the proxy's) up, tries all its addresses one after the other, asks the
+    // proxy for a tunnel, shakes hands. Empty when connected.
     asio::awaitable<std::optional<ConnectFailure>> open(ConnectOptions options);
 
     // Ends a waiting read or write at the deadline. expired() tells that from a cancellation.
@@ -82,12 +87,16 @@ class HttpConnection {
     asio::awaitable<std::optional<ConnectFailure>> connect(
         outbox::Deadline limit, const Endpoints& endpoints
     );
+    asio::awaitable<std::optional<ConnectFailure>> open_tunnel(outbox::Deadline limit);
     asio::awaitable<std::optional<ConnectFailure>> shake_hands(outbox::Deadline limit, bool verify);
+    [[nodiscard]] ConnectFailure give_up(std::string code, const std::string& why) const;
+    [[nodiscard]] std::string unreached(const char* code) const;
     Transfer read_present(asio::mutable_buffer into);
 
     using Tls = asio::ssl::stream<asio::ip::tcp::socket&>;
 
     Origin origin_;
+    const HttpProxy* proxy_ = nullptr;
     asio::ip::tcp::socket socket_;
     std::unique_ptr<Tls> tls_;  // null for plain TCP
     asio::steady_timer timer_;

@@ -1,5 +1,7 @@
 #include "tools/http_probe.hpp"
 
+#include <utility>
+
 #include "tools/http_tool.hpp"
 
 namespace tools {
@@ -90,6 +92,7 @@ asio::awaitable<Verdict> HttpProbe::ask(outbox::ToolCall call, outbox::Deadline 
     std::optional<ListingSearch> search;
     if (lookup_.listing) search.emplace(*lookup_.listing, scope);
     auto* listing = search ? &*search : nullptr;
+    bool renewed = false;
     for (;;) {
         auto rendered = lookup_.request.render(scope);
         if (!rendered.ok()) co_return Inconclusive{rendered.error()};
@@ -100,6 +103,7 @@ asio::awaitable<Verdict> HttpProbe::ask(outbox::ToolCall call, outbox::Deadline 
         const auto sent = request;
         auto sending = sender_->send(std::move(request), deadline);
         auto result = co_await std::move(sending);
+        if (token_was_stale(result) && !std::exchange(renewed, true)) continue;
         if (auto verdict = read(std::move(result), sent, scope, listing))
             co_return std::move(*verdict);
         page = {.number = listing->page(), .cursor = listing->cursor()};

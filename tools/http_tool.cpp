@@ -54,6 +54,11 @@ std::optional<HttpExecute> HttpExecute::compile(
     return HttpExecute{std::move(*compiled), std::move(outcomes), request.has_rules};
 }
 
+bool token_was_stale(const HttpResult& result) {
+    const auto* response = std::get_if<HttpResponse>(&result);
+    return response != nullptr && response->token_was_stale;
+}
+
 Answer to_answer(HttpResponse response) {
     Answer answer;
     answer.status = response.status;
@@ -74,11 +79,32 @@ Outcome judge(const HttpExecute& execute, HttpResult result, const Scope& scope)
 asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Deadline deadline) {
     const Scope scope{call};
     if (auto error = execute_.outcomes.check(scope)) co_return outbox::refused(std::move(*error));
-    auto request = execute_.request.render(scope);
-    if (!request.ok()) co_return outbox::refused(request.error());
-    auto sending = sender_->send(std::move(request.value()), deadline);
-    auto result = co_await std::move(sending);
-    co_return judge(execute_, std::move(result), scope);
+    for (bool first = true;; first = false) {
+        auto request = execute_.request.render(scope);
+        if (!request.ok()) co_return outbox::refused(request.error());
+        auto sending = sender_->send(std::move(request.value()), deadline);
+        auto result = co_await std::move(sending);
+        const bool stale = token_was_stale(result);
+        auto signal = lane_signal(result);
+        auto outcome = judge(execute_, std::move(result), scope);
+        const bool no_effect = std::holds_alternative<outbox::RetryLater>(outcome);
+        if (first && stale && no_effect) continue;
+        if (gate_) tell_gate(with_outcome(signal, outcome));
+        co_return outcome;
+    }
+}
+
+void HttpAction::tell_gate(const LaneSignal& signal) {
+    const auto now = outbox::BootClock::now();
+    if (signal.pause) gate_->pause(*signal.pause, now);
+    switch (signal.health) {
+        case LaneSignal::Health::up:
+            return gate_->succeeded();
+        case LaneSignal::Health::down:
+            return gate_->failed(now, random_.uniform());
+        case LaneSignal::Health::unknown:
+            return;
+    }
 }
 
 }  // namespace tools

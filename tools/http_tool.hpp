@@ -3,8 +3,11 @@
 #include <memory>
 #include <optional>
 
+#include "outbox/lane_gate.hpp"
+#include "outbox/random.hpp"
 #include "tools/adapter.hpp"
 #include "tools/http_sender.hpp"
+#include "tools/lane_signal.hpp"
 #include "tools/request_template.hpp"
 #include "tools/rules.hpp"
 
@@ -24,23 +27,37 @@ struct HttpExecute {
 // An HTTP response as conditions and extraction see it.
 [[nodiscard]] Answer to_answer(HttpResponse response);
 
+// A 401 to a token that was kept from earlier.
+[[nodiscard]] bool token_was_stale(const HttpResult& result);
+
 // How an attempt ended: by the rules, then by the defaults of the contract.
 [[nodiscard]] outbox::Outcome judge(
     const HttpExecute& execute, HttpResult result, const Scope& scope
 );
 
-// An effect over HTTP. Sends exactly one request; what cannot be rendered is rejected before.
+// An effect over HTTP. Sends one request; what cannot be rendered is rejected before. Only when a
+// 401 refused a token that had been kept for a while, and the outcome is "no effect, try later",
+// the request goes out once more with a fresh token: authentication fails before execution.
 class HttpAction final : public Action {
  public:
-    HttpAction(HttpExecute execute, std::shared_ptr<HttpSender> sender)
-        : execute_(std::move(execute)), sender_(std::move(sender)) {}
+    // gate: is told how the other side fares; null: nobody wants to know.
+    HttpAction(
+        HttpExecute execute,
+        std::shared_ptr<HttpSender> sender,
+        std::shared_ptr<outbox::LaneGate> gate = nullptr
+    )
+        : execute_(std::move(execute)), sender_(std::move(sender)), gate_(std::move(gate)) {}
 
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
         override;
 
  private:
+    void tell_gate(const LaneSignal& signal);
+
     HttpExecute execute_;
     std::shared_ptr<HttpSender> sender_;
+    std::shared_ptr<outbox::LaneGate> gate_;
+    outbox::Random random_;
 };
 
 }  // namespace tools

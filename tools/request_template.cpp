@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "config/nearest.hpp"
 #include "tools/answer.hpp"
 #include "tools/encoding.hpp"
 #include "tools/form.hpp"
@@ -13,7 +12,6 @@ namespace tools {
 namespace {
 
 using Body = config::HttpRequest::Body;
-using CredentialKind = config::Credential::Kind;
 
 // A token of RFC 9110: method and header names.
 bool is_token(std::string_view text) {
@@ -32,20 +30,6 @@ std::string with_crlf(std::string_view text) {
         out += text[i];
     }
     return out;
-}
-
-std::string_view content_type(Body kind) {
-    switch (kind) {
-        case Body::none:
-            return {};
-        case Body::json:
-            return "application/json";
-        case Body::form:
-            return "application/x-www-form-urlencoded";
-        case Body::text:
-            return "text/plain; charset=utf-8";
-    }
-    return {};
 }
 
 // Empty when the file gives this place no usable scalar.
@@ -87,8 +71,15 @@ std::optional<RequestTemplate> RequestTemplate::compile(
     result.compile_headers(request, context);
     result.compile_query(request, context);
     result.compile_body(request, context);
-    result.use_credential(request, credentials, context);
+    result.credential_ = RequestCredential::compile(request, credentials, context);
     if (!url) return std::nullopt;
+    if (!url->origin().tls && !result.credential_.certificate().empty()) {
+        context.diagnostics.error(
+            request.mtls ? request.mtls->mark : request.credential->mark,
+            "a client certificate is shown by TLS alone, and the URL is http",
+            "use https"
+        );
+    }
     result.url_ = std::move(*url);
     return result;
 }
@@ -138,65 +129,18 @@ void RequestTemplate::compile_body(const config::HttpRequest& request, CompileCo
         body_value_ = ValueTemplate::compile(request.body_value, context);
     } else if (body_kind_ == Body::text) {
         body_text_ = Template::compile_escaped(request.body_text, context);
+    } else if (body_kind_ == Body::multipart) {
+        body_parts_ = MultipartTemplate::compile(request.body_value, context);
+        if (has_header("Content-Type")) {
+            context.diagnostics.error(
+                request.body_value.mark,
+                "Content-Type of a multipart body names the boundary, which is made for it",
+                "remove the header"
+            );
+        }
     }
     if (body_kind_ == Body::form && !request.body_value.is(config::Value::Kind::mapping)) {
         context.diagnostics.error(request.body_value.mark, "form must be a mapping");
-    }
-}
-
-void RequestTemplate::use_credential(
-    const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
-) {
-    if (!request.credential) return;
-    const auto found = credentials.find(request.credential->value);
-    if (found == credentials.end()) {
-        std::vector<std::string> names;
-        for (const auto& entry : credentials) names.push_back(entry.first);
-        context.diagnostics.error(
-            request.credential->mark,
-            "unknown credential " + request.credential->value,
-            names.empty() ? "declare it under credentials:"
-                          : config::nearest_hint(request.credential->value, names)
-        );
-        return;
-    }
-    const auto& credential = found->second;
-    const auto& secret = credential.secret.value;
-    if (credential.kind != CredentialKind::query && has_control(secret)) {
-        context.diagnostics.error(
-            credential.secret.mark,
-            "the secret of " + credential.name + " holds a line break or another control character",
-            "a header cannot carry it"
-        );
-        return;
-    }
-    switch (credential.kind) {
-        case CredentialKind::bearer:
-            secret_header_ = {"Authorization", "Bearer " + secret};
-            break;
-        case CredentialKind::basic:
-            secret_header_ = {
-                "Authorization", "Basic " + base64(credential.user_or_name + ":" + secret)
-            };
-            break;
-        case CredentialKind::header:
-            secret_header_ = {credential.user_or_name, secret};
-            break;
-        case CredentialKind::query:
-            secret_query_ = {credential.user_or_name, secret};
-            break;
-    }
-    if (secret_header_ && !is_token(secret_header_->first)) {
-        context.diagnostics.error(
-            credential.mark, "\"" + secret_header_->first + "\" is no name of a header"
-        );
-    }
-    if (secret_header_ && has_header(secret_header_->first)) {
-        context.diagnostics.error(
-            request.credential->mark,
-            "the header " + secret_header_->first +
-                " is set twice: by headers: and by the credential"
-        );
     }
 }
 
@@ -220,38 +164,52 @@ std::optional<outbox::Error> RequestTemplate::render_headers(
         }
         request.headers.emplace_back(name, std::move(*text.value()));
     }
-    if (secret_header_) request.headers.push_back(*secret_header_);
     if (!has_header("Accept")) request.headers.emplace_back("Accept", "application/json");
-    if (body_kind_ != Body::none && !has_header("Content-Type")) {
-        request.headers.emplace_back("Content-Type", std::string(content_type(body_kind_)));
-    }
     return std::nullopt;
 }
 
-Rendered<std::string> RequestTemplate::render_body(const Scope& scope) const {
+std::optional<outbox::Error> RequestTemplate::render_body(const Scope& scope, HttpRequest& request)
+    const {
+    std::string type;
     switch (body_kind_) {
         case Body::none:
-            return std::string{};
+            return std::nullopt;
         case Body::text: {
             auto text = body_text_.render_body(scope);
-            if (text.ok() && crlf_) return with_crlf(text.value());
-            return text;
+            if (!text.ok()) return text.error();
+            request.body = crlf_ ? with_crlf(text.value()) : std::move(text.value());
+            type = "text/plain; charset=utf-8";
+            break;
+        }
+        case Body::multipart: {
+            auto body = body_parts_.render(scope);
+            if (!body.ok()) return body.error();
+            request.body = std::move(body.value().text);
+            type = std::move(body.value().content_type);
+            break;
         }
         case Body::json:
-        case Body::form:
+        case Body::form: {
+            auto value = body_value_.render(scope);
+            if (!value.ok()) return value.error();
+            const auto json = value.value().value_or(outbox::Json{});
+            auto body = body_kind_ == Body::json ? Rendered<std::string>(outbox::to_text(json))
+                                                 : form_encode(json);
+            if (!body.ok()) return body.error();
+            request.body = std::move(body.value());
+            type =
+                body_kind_ == Body::json ? "application/json" : "application/x-www-form-urlencoded";
             break;
+        }
     }
-    auto value = body_value_.render(scope);
-    if (!value.ok()) return value.error();
-    const auto json = value.value().value_or(outbox::Json{});
-    if (body_kind_ == Body::json) return outbox::to_text(json);
-    return form_encode(json);
+    if (!has_header("Content-Type")) request.headers.emplace_back("Content-Type", std::move(type));
+    return std::nullopt;
 }
 
 void RequestTemplate::retarget(HttpRequest& request, std::string target) const {
     request.target = std::move(target);
-    if (!secret_query_) return;
-    request.target = with_parameter(request.target, secret_query_->first, secret_query_->second);
+    const auto& secret = credential_.parameter();
+    if (secret) request.target = with_parameter(request.target, secret->first, secret->second);
 }
 
 Rendered<HttpRequest> RequestTemplate::render(const Scope& scope) const {
@@ -269,14 +227,13 @@ Rendered<HttpRequest> RequestTemplate::render(const Scope& scope) const {
         request.target += separator + percent_encode(name) + '=' + percent_encode(*text.value());
         separator = '&';
     }
-    if (secret_query_) {
-        request.target += separator + percent_encode(secret_query_->first) + '=' +
-                          percent_encode(secret_query_->second);
+    if (const auto& secret = credential_.parameter()) {
+        request.target +=
+            separator + percent_encode(secret->first) + '=' + percent_encode(secret->second);
     }
     if (auto refused = render_headers(scope, request)) return *refused;
-    auto body = render_body(scope);
-    if (!body.ok()) return body.error();
-    request.body = std::move(body.value());
+    if (auto refused = render_body(scope, request)) return *refused;
+    credential_.put_on(request, scope, std::chrono::system_clock::now());
     return request;
 }
 

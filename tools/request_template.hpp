@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,12 +7,12 @@
 
 #include "config/config.hpp"
 #include "tools/http_client.hpp"
+#include "tools/multipart.hpp"
+#include "tools/request_credential.hpp"
 #include "tools/url_template.hpp"
 #include "tools/value_template.hpp"
 
 namespace tools {
-
-using Credentials = std::map<std::string, config::Credential>;
 
 // One HTTP request of the configuration, compiled: rendering gives the exact request, or refuses
 // before anything is sent. Every place escapes by itself.
@@ -28,6 +27,7 @@ class RequestTemplate {
     // Sends the request to another path and query of the same origin: the next page of a listing.
     void retarget(HttpRequest& request, std::string target) const;
     [[nodiscard]] const Origin& origin() const { return url_.origin(); }
+    [[nodiscard]] const RequestCredential& credential() const { return credential_; }
 
  private:
     using Named = std::vector<std::pair<std::string, Template>>;
@@ -35,11 +35,10 @@ class RequestTemplate {
     void compile_headers(const config::HttpRequest& request, CompileContext& context);
     void compile_query(const config::HttpRequest& request, CompileContext& context);
     void compile_body(const config::HttpRequest& request, CompileContext& context);
-    void use_credential(
-        const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
-    );
     [[nodiscard]] bool has_header(std::string_view name) const;
-    [[nodiscard]] Rendered<std::string> render_body(const Scope& scope) const;
+    // Why there is none, or nothing. The content type may depend on the body.
+    [[nodiscard]] std::optional<outbox::Error> render_body(const Scope& scope, HttpRequest& request)
+        const;
     [[nodiscard]] std::optional<outbox::Error> render_headers(
         const Scope& scope, HttpRequest& request
     ) const;
@@ -51,10 +50,9 @@ class RequestTemplate {
     config::HttpRequest::Body body_kind_ = config::HttpRequest::Body::none;
     ValueTemplate body_value_;
     Template body_text_;
+    MultipartTemplate body_parts_;
     bool crlf_ = false;
-    // Of the credential: resolved once, never in a message.
-    std::optional<std::pair<std::string, std::string>> secret_header_;
-    std::optional<std::pair<std::string, std::string>> secret_query_;
+    RequestCredential credential_;
 };
 
 }  // namespace tools

@@ -25,6 +25,9 @@ class RetryAfter {
         const Answer& answer, std::chrono::system_clock::time_point now
     ) const;
 
+    // False: the file says how long.
+    [[nodiscard]] bool from_answer() const { return std::holds_alternative<Source>(from_); }
+
  private:
     std::variant<Source, std::chrono::milliseconds> from_;
 };

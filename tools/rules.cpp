@@ -154,7 +154,8 @@ outbox::Outcome make_outcome(AttemptEnd end, const Wording& wording, const Answe
             return outbox::RetryLater{
                 .error = worded(wording, answer),
                 .after = after ? after->read(answer, now) : std::nullopt,
-                .counts = !given_back
+                .counts = !given_back,
+                .asked = after && after->from_answer()
             };
         }
         case AttemptEnd::unknown: {

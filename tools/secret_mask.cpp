@@ -11,28 +11,50 @@ namespace tools {
 namespace {
 
 constexpr std::size_t kShortest = 6;
+constexpr std::size_t kLearned = 64;
+
+void replace(std::string& text, const std::string& secret) {
+    if (text.find(secret) != std::string::npos) {
+        boost::algorithm::replace_all(text, secret, "***");
+    }
+}
 
 }  // namespace
 
 SecretMask::SecretMask(const std::map<std::string, config::Credential>& credentials) {
+    using Kind = config::Credential::Kind;
     for (const auto& [name, credential] : credentials) {
+        if (credential.kind == Kind::mtls) continue;  // its key leaves this process in no form
         const auto& secret = credential.secret.value;
-        if (secret.size() < kShortest) continue;
-        secrets_.push_back(secret);
-        if (auto encoded = percent_encode(secret); encoded != secret) {
-            secrets_.push_back(std::move(encoded));
-        }
-        if (credential.kind == config::Credential::Kind::basic) {
-            secrets_.push_back(base64(credential.user_or_name + ":" + secret));
+        add(secret);
+        const auto& user = credential.user_or_name;
+        if (credential.kind == Kind::basic) add(base64(user + ":" + secret));
+        if (credential.kind == Kind::oauth2_client_credentials) {
+            add(base64(percent_encode(user) + ":" + percent_encode(secret)));
         }
     }
-    std::sort(secrets_.begin(), secrets_.end(), [](const auto& a, const auto& b) {
+}
+
+void SecretMask::add(const std::string& secret) {
+    if (secret.size() < kShortest) return;
+    secrets_.push_back(secret);
+    if (auto encoded = percent_encode(secret); encoded != secret) {
+        secrets_.push_back(std::move(encoded));
+    }
+    std::stable_sort(secrets_.begin(), secrets_.end(), [](const auto& a, const auto& b) {
         return a.size() > b.size();
     });
 }
 
+void SecretMask::learn(const std::string& token) {
+    if (token.size() < kShortest) return;
+    if (std::find(learned_.begin(), learned_.end(), token) != learned_.end()) return;
+    learned_.push_back(token);
+    if (learned_.size() > kLearned) learned_.pop_front();
+}
+
 void SecretMask::apply(outbox::Outcome& outcome) const {
-    if (secrets_.empty()) return;
+    if (secrets_.empty() && learned_.empty()) return;
     std::visit(
         outbox::Overloaded{
             [&](outbox::Succeeded& o) {
@@ -47,7 +69,7 @@ void SecretMask::apply(outbox::Outcome& outcome) const {
 }
 
 void SecretMask::apply(outbox::Verdict& verdict) const {
-    if (secrets_.empty()) return;
+    if (secrets_.empty() && learned_.empty()) return;
     std::visit(
         outbox::Overloaded{
             [&](outbox::Found& v) {
@@ -63,11 +85,8 @@ void SecretMask::apply(outbox::Verdict& verdict) const {
 }
 
 void SecretMask::apply(std::string& text) const {
-    for (const auto& secret : secrets_) {
-        if (text.find(secret) != std::string::npos) {
-            boost::algorithm::replace_all(text, secret, "***");
-        }
-    }
+    for (const auto& secret : secrets_) replace(text, secret);
+    for (const auto& token : learned_) replace(text, token);
 }
 
 void SecretMask::apply(outbox::Error& error) const {

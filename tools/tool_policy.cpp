@@ -53,12 +53,15 @@ std::string resolved(const config::Text& text) {
 }
 
 Json target_of(const config::HttpRequest& request) {
-    return Json(Json::Array{
+    Json::Array target{
         "http",
         resolved(request.method),
         resolved(request.url),
         request.credential ? Json(request.credential->value) : Json{}
-    });
+    };
+    // Only where there is one: the hashes of all other tools stay what they were.
+    if (request.mtls) target.emplace_back(request.mtls->value);
+    return Json(std::move(target));
 }
 
 Json target_of(const config::Command& command) {

@@ -1,12 +1,12 @@
 #include "tools/toolset.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "tools/compiled_tool.hpp"
+#include "tools/encoding.hpp"
+#include "tools/http_senders.hpp"
 #include "tools/log_tool.hpp"
 
 namespace tools {
@@ -96,6 +96,7 @@ std::vector<CompiledTool> compile_all(
     const config::Config& config, config::Diagnostics& diagnostics
 ) {
     config::Diagnostics found;
+    check_credentials(config.credentials, found);
     std::vector<CompiledTool> compiled;
     for (const auto& tool : config.tools) {
         if (tool.unreadable) continue;
@@ -107,46 +108,15 @@ std::vector<CompiledTool> compile_all(
     return compiled;
 }
 
-// One HTTP client per distinct options, so that tools of one provider share its connections.
-class Clients {
- public:
-    explicit Clients(const Services& services) : services_(services) {}
-
-    std::shared_ptr<HttpSender> of(const HttpOptions& options) {
-        const Key key{
-            options.connect_timeout,
-            options.max_response_bytes,
-            options.tls_verify,
-            options.ca_file,
-            options.max_connections_per_host,
-            options.allow_private_hosts
-        };
-        auto& client = clients_[key];
-        if (!client) {
-            client = std::make_shared<HttpClientSender>(
-                services_.executor, options, services_.failpoints
-            );
-        }
-        return client;
-    }
-
- private:
-    using Key = std::tuple<
-        std::chrono::milliseconds,
-        std::size_t,
-        bool,
-        std::optional<std::string>,
-        std::size_t,
-        bool>;
-    const Services& services_;
-    std::map<Key, std::shared_ptr<HttpSender>> clients_;
-};
-
 std::unique_ptr<Action> make_action(
-    CompiledTool& tool, const Services& services, Clients& clients
+    CompiledTool& tool,
+    const Services& services,
+    HttpSenders& senders,
+    std::shared_ptr<outbox::LaneGate> gate
 ) {
     if (auto* http = std::get_if<HttpExecute>(&tool.execute)) {
-        return std::make_unique<HttpAction>(std::move(*http), clients.of(tool.http));
+        auto sender = senders.of(tool.http, http->request.credential());
+        return std::make_unique<HttpAction>(std::move(*http), std::move(sender), std::move(gate));
     }
     if (auto* command = std::get_if<CommandExecute>(&tool.execute)) {
         return std::make_unique<CommandAction>(
@@ -156,15 +126,44 @@ std::unique_ptr<Action> make_action(
     return std::make_unique<LogAction>(services.log);
 }
 
-std::unique_ptr<Probe> make_probe(CompiledTool& tool, Clients& clients) {
+std::unique_ptr<Probe> make_probe(CompiledTool& tool, HttpSenders& senders) {
     if (!tool.lookup)
         return std::make_unique<NoProbe>("only a person can tell whether it happened");
     if (auto* http = std::get_if<HttpLookup>(&*tool.lookup)) {
-        return std::make_unique<HttpProbe>(std::move(*http), clients.of(tool.http));
+        auto sender = senders.of(tool.http, http->request.credential());
+        return std::make_unique<HttpProbe>(std::move(*http), std::move(sender));
     }
     return std::make_unique<CommandProbe>(
         std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit
     );
+}
+
+// Only what is asked over the network can be down, or ask for patience.
+std::shared_ptr<outbox::LaneGate> make_gate(const CompiledTool& tool, outbox::Observer* observer) {
+    if (!std::holds_alternative<HttpExecute>(tool.execute)) return nullptr;
+    auto gate = std::make_shared<outbox::LaneGate>();
+    if (observer == nullptr) return gate;
+    gate->on_breaker = [observer, name = tool.policy.name](bool open) {
+        if (open) {
+            observer->breaker_opened(name);
+        } else {
+            observer->breaker_closed(name);
+        }
+    };
+    return gate;
+}
+
+std::shared_ptr<SecretMask> make_mask(const config::Config& config) {
+    auto mask = std::make_shared<SecretMask>(config.credentials);
+    std::vector<const config::Http*> settings = {&config.defaults.http};
+    for (const auto& tool : config.tools) settings.push_back(&tool.http);
+    for (const auto* http : settings) {
+        if (!http->proxy) continue;
+        const auto& proxy = *http->proxy;
+        mask->add(proxy.secret.value);
+        if (!proxy.user.empty()) mask->add(base64(proxy.user + ":" + proxy.secret.value));
+    }
+    return mask;
 }
 
 }  // namespace
@@ -178,17 +177,19 @@ std::unique_ptr<outbox::Toolset> build_toolset(
 ) {
     auto compiled = compile_all(config, diagnostics);
     if (diagnostics.has_errors()) return nullptr;
-    Clients clients(services);
+    const auto mask = make_mask(config);
+    HttpSenders senders(config, services, mask);
     auto toolset = std::make_unique<outbox::Toolset>();
-    const auto mask = std::make_shared<const SecretMask>(config.credentials);
     for (auto& tool : compiled) {
-        auto action = make_action(tool, services, clients);
-        auto probe = make_probe(tool, clients);
+        auto gate = make_gate(tool, services.observer);
+        auto action = make_action(tool, services, senders, gate);
+        auto probe = make_probe(tool, senders);
         toolset->add(
             {std::move(tool.policy),
              std::make_unique<AdapterTool>(
                  std::move(action), std::move(probe), mask, std::move(tool.arguments)
-             )}
+             ),
+             std::move(gate)}
         );
     }
     return toolset;

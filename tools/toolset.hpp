@@ -6,6 +6,7 @@
 #include "config/config.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/log.hpp"
+#include "outbox/observer.hpp"
 #include "outbox/tool.hpp"
 
 namespace tools {
@@ -15,6 +16,7 @@ struct Services {
     boost::asio::any_io_executor executor;  // the io thread's
     outbox::Failpoints& failpoints;
     outbox::Log& log;
+    outbox::Observer* observer = nullptr;  // null: nobody counts
 };
 
 // Compiles every tool of the configuration. All mistakes and lints go to the diagnostics, which may

@@ -74,7 +74,8 @@ TEST_CASE("a request on the wire") {
     CHECK(
         stub.requests().at(0) ==
         "POST /tickets?ref=a%20b HTTP/1.1\r\nHost: 127.0.0.1:" + port +
-            "\r\nUser-Agent: outboxd\r\nContent-Length: 13\r\nContent-Type: application/json\r\n"
+            "\r\nUser-Agent: outboxd\r\nAccept-Encoding: gzip\r\nContent-Length: 13\r\n"
+            "Content-Type: application/json\r\n"
             "Idempotency-Key: k-1\r\n\r\n{\"title\":\"x\"}"
     );
     // A POST without a body says so: some servers wait for one otherwise (411).
@@ -248,13 +249,34 @@ TEST_CASE("names, refused ports and IPv6") {
     CHECK(summary(world.send(request)) == "200 {}");
 }
 
+TEST_CASE("a name with several addresses: the next one when one refuses") {
+    // localhost is ::1 and 127.0.0.1 here and there; a server listens on one of them.
+    World world;
+    for (const auto* address : {"127.0.0.1", "::1"}) {
+        StubHttpServer stub(world.context.get_executor(), answer_ok, {.address = address});
+        auto request = post(stub.port(), "{}");
+        request.origin.host = "localhost";
+        const auto result = world.send(request);
+        const bool only_one =
+            std::string(address) == "::1" && !std::holds_alternative<tools::HttpResponse>(result);
+        if (only_one) continue;  // a machine whose localhost is IPv4 alone
+        CHECK(summary(result) == "200 {}");
+        CHECK(stub.requests().size() == 1);
+    }
+}
+
 TEST_CASE("private addresses can be refused") {
     World world({.allow_private_hosts = false});
     StubHttpServer stub(world.context.get_executor(), answer_ok);
     auto request = get(stub.port());
     CHECK(summary(world.send(request)) == "unsent not_sent_private_host");
-    request.origin.host = "localhost";
-    CHECK(summary(world.send(request)) == "unsent not_sent_private_host");
+    // Whatever the address is written as, and whatever name leads to it.
+    for (const auto* host :
+         {"localhost", "::ffff:127.0.0.1", "::ffff:7f00:1", "2130706433", "127.1", "0x7f000001"}) {
+        CAPTURE(host);
+        request.origin.host = host;
+        CHECK(summary(world.send(request)) == "unsent not_sent_private_host");
+    }
     CHECK(stub.connections() == 0);
 
     auto is_private = [](const char* text) {
@@ -278,6 +300,13 @@ TEST_CASE("private addresses can be refused") {
           "fd00::1",
           "fc00::1",
           "::ffff:10.0.0.1",
+          "fec0::1",
+          "ff02::1",
+          "::10.0.0.1",
+          "100::1",
+          "2001::1",
+          "2001:db8::1",
+          "64:ff9b:1::808:808",
           "64:ff9b::7f00:1",
           "2002:7f00:1::"}) {
         CAPTURE(text);
@@ -290,6 +319,8 @@ TEST_CASE("private addresses can be refused") {
           "100.128.0.1",
           "192.167.1.1",
           "2606:4700::1111",
+          "2001:4860:4860::8888",
+          "2a00:1450::1",
           "::ffff:8.8.8.8",
           "64:ff9b::808:808"}) {
         CAPTURE(text);

@@ -1,3 +1,5 @@
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "tests/http/certificates.hpp"
@@ -16,6 +18,7 @@ const Certificates& certificates() {
         made.issue("good", "DNS:localhost,IP:127.0.0.1", 2);
         made.issue("other", "DNS:other.example", 2);
         made.issue("expired", "DNS:localhost,IP:127.0.0.1", -1);
+        made.issue("client", "DNS:outboxd", 2);
         return true;
     }();
     static_cast<void>(issued);
@@ -168,4 +171,119 @@ TEST_CASE("faults after the first byte over TLS") {
         REQUIRE(std::holds_alternative<tools::HttpResponse>(result));
         CHECK(std::get<tools::HttpResponse>(result).body.size() == 100'000);
     }
+}
+
+namespace {
+
+std::string text_of(const std::string& path) {
+    std::ostringstream out;
+    out << std::ifstream(path).rdbuf();
+    return out.str();
+}
+
+using Read = std::variant<tools::ClientCertificate, tools::CertificateProblem>;
+
+Read read_certificate(
+    const std::string& certificate,
+    const std::string& key,
+    std::chrono::system_clock::time_point now = std::chrono::system_clock::now()
+) {
+    return tools::read_client_certificate("desk", certificate, key, now);
+}
+
+std::shared_ptr<const tools::ClientCertificate> client_certificate() {
+    auto read = read_certificate(
+        text_of(certificates().certificate("client")), text_of(certificates().key("client"))
+    );
+    return std::make_shared<const tools::ClientCertificate>(
+        std::get<tools::ClientCertificate>(std::move(read))
+    );
+}
+
+StubHttpServer::Options asking_for_one() {
+    auto options = with("good");
+    options.client_authority = certificates().authority();
+    return options;
+}
+
+}  // namespace
+
+TEST_CASE("a server that asks for a certificate gets it") {
+    auto options = trusting();
+    options.certificate = client_certificate();
+    World world(options);
+    StubHttpServer stub(world.context.get_executor(), answer_ok, asking_for_one());
+    CHECK(summary(world.send(secure(stub.port()))) == "200 {}");
+    CHECK(summary(world.send(secure(stub.port()))) == "200 {}");
+    CHECK(stub.connections() == 1);
+}
+
+TEST_CASE("without the certificate it asks for there is no answer, and no request was heard") {
+    World world(trusting());
+    StubHttpServer stub(world.context.get_executor(), answer_ok, asking_for_one());
+    const auto result = world.send(secure(stub.port()));
+    // TLS 1.3 refuses a client only after its first bytes: this side cannot tell any more.
+    CHECK(std::holds_alternative<tools::HttpFailure>(result));
+    CHECK(stub.requests().empty());
+}
+
+TEST_CASE("a certificate that expires while the daemon runs: nothing is sent") {
+    auto options = trusting();
+    auto expired = *client_certificate();
+    expired.expires = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    options.certificate = std::make_shared<const tools::ClientCertificate>(expired);
+    World world(options);
+    StubHttpServer stub(world.context.get_executor(), answer_ok, asking_for_one());
+    const auto result = world.send(secure(stub.port()));
+    CHECK(summary(result) == "unsent not_sent_credential");
+    CHECK_THAT(message(result), ContainsSubstring("desk has expired"));
+    CHECK(stub.connections() == 0);
+}
+
+TEST_CASE("what can be wrong with a certificate and its key is found when the file loads") {
+    const auto certificate = text_of(certificates().certificate("client"));
+    const auto key = text_of(certificates().key("client"));
+    const auto problem = [](const Read& read) {
+        const auto* found = std::get_if<tools::CertificateProblem>(&read);
+        return found ? (found->in_key ? "key: " : "certificate: ") + found->message : "none";
+    };
+    CHECK(problem(read_certificate(certificate, key)) == "none");
+    // A chain behind it, and line ends that were trimmed.
+    CHECK(
+        problem(read_certificate(certificate + text_of(certificates().authority()), key)) == "none"
+    );
+    CHECK(problem(read_certificate(certificate.substr(0, certificate.size() - 1), key)) == "none");
+    CHECK(problem(read_certificate("hello", key)) == "certificate: holds no certificate");
+    CHECK(problem(read_certificate(key, key)) == "certificate: holds no certificate");
+    CHECK(problem(read_certificate(certificate, "hello")) == "key: holds no private key");
+    CHECK(problem(read_certificate(certificate, certificate)) == "key: holds no private key");
+    CHECK(
+        problem(read_certificate(certificate, text_of(certificates().key("other")))) ==
+        "key: the key is not that of the certificate"
+    );
+    CHECK_THAT(
+        problem(read_certificate(
+            text_of(certificates().certificate("expired")), text_of(certificates().key("expired"))
+        )),
+        ContainsSubstring("certificate: the certificate expired at 20")
+    );
+    const auto now = std::chrono::system_clock::now();
+    const std::chrono::hours day{24};
+    CHECK_THAT(
+        problem(read_certificate(certificate, key, now + 3 * day)), ContainsSubstring("expired at")
+    );
+    CHECK_THAT(
+        problem(read_certificate(certificate, key, now - 3 * day)),
+        ContainsSubstring("is not valid before")
+    );
+    const auto locked = certificates().key("client") + ".locked";
+    REQUIRE(
+        std::system(("openssl pkey -aes256 -passout pass:word -in " + certificates().key("client") +
+                     " -out " + locked + " 2>/dev/null")
+                        .c_str()) == 0
+    );
+    CHECK(
+        problem(read_certificate(certificate, text_of(locked))) ==
+        "key: the key is under a passphrase"
+    );
 }

@@ -91,6 +91,11 @@ void use_everything(Metrics& metrics) {
     metrics.database_error(outbox::StoreError::Kind::in_doubt);
     metrics.database_up(true);
     metrics.config_reloaded(true);
+    metrics.add_credentials({"desk", "graph"});
+    metrics.credential_error("graph");
+    metrics.breaker_opened("refund");
+    metrics.breaker_opened("create_ticket");
+    metrics.breaker_closed("create_ticket");
 }
 
 }  // namespace
@@ -148,6 +153,10 @@ TEST_CASE("what the loops report is counted, and unknown tools fold to other") {
             text, "outboxd_database_statement_seconds_count", {"statement=\"lease_operations\""}
         ) == "1"
     );
+    CHECK(value(text, "outboxd_credential_errors_total", {"credential=\"graph\""}) == "1");
+    CHECK(value(text, "outboxd_credential_errors_total", {"credential=\"desk\""}) == "0");
+    CHECK(value(text, "outboxd_breaker_open", {"tool=\"refund\""}) == "1");
+    CHECK(value(text, "outboxd_breaker_open", {tool}) == "0");
     CHECK_THAT(text, ContainsSubstring("outboxd_lease_batch_size_sum 7"));
     metrics.add_tools({"later"});
     CHECK(value(metrics.serialize(), "outboxd_slots", {"tool=\"later\""}) == "0");

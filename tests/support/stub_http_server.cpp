@@ -45,11 +45,14 @@ class StubHttpServer::Shared {
         tcp::endpoint endpoint(asio::ip::make_address(options.address), 0);
         acceptor_.open(endpoint.protocol());
         acceptor_.bind(endpoint);
-        acceptor_.listen(1024);
+        if (!options.down) acceptor_.listen(1024);
         if (options.certificate_file.empty()) return;
         tls_.emplace(asio::ssl::context::tls_server);
         tls_->use_certificate_chain_file(options.certificate_file);
         tls_->use_private_key_file(options.key_file, asio::ssl::context::pem);
+        if (options.client_authority.empty()) return;
+        tls_->load_verify_file(options.client_authority);
+        tls_->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
     }
 
     static asio::awaitable<void> accept(std::shared_ptr<Shared> self);
@@ -203,9 +206,16 @@ StubHttpServer::StubHttpServer(asio::any_io_executor executor, Script script)
     : StubHttpServer(std::move(executor), std::move(script), Options{}) {}
 
 StubHttpServer::StubHttpServer(asio::any_io_executor executor, Script script, Options options)
-    : shared_(std::make_shared<Shared>(executor, std::move(script), std::move(options))) {
+    : shared_(std::make_shared<Shared>(executor, std::move(script), options)) {
+    if (options.down) return;
     auto ended = [](const std::exception_ptr&) {};
     asio::co_spawn(executor, Shared::accept(shared_), std::move(ended));
+}
+
+void StubHttpServer::listen() {
+    shared_->acceptor_.listen(1024);
+    auto ended = [](const std::exception_ptr&) {};
+    asio::co_spawn(shared_->acceptor_.get_executor(), Shared::accept(shared_), std::move(ended));
 }
 
 StubHttpServer::~StubHttpServer() {

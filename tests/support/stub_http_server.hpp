@@ -50,6 +50,8 @@ class StubHttpServer {
         std::string address = "127.0.0.1";
         std::string certificate_file = {};  // PEM; with it the server speaks TLS
         std::string key_file = {};
+        std::string client_authority = {};  // PEM; with it clients must show a certificate
+        bool down = false;                  // the port is ours, and refuses until listen()
     };
 
     StubHttpServer(asio::any_io_executor executor, Script script);
@@ -62,6 +64,7 @@ class StubHttpServer {
     [[nodiscard]] int connections() const;
     [[nodiscard]] std::size_t bytes() const;                         // received, after decryption
     [[nodiscard]] const std::vector<std::string>& requests() const;  // whole ones, in order
+    void listen();                                                   // after Options::down
     void stop();  // refuses new connections, resets the present ones
 
     class Shared;

@@ -23,9 +23,14 @@ std::string everything(const std::string& legacy_password_file) {
         }
         out += line + '\n';
     }
-    const std::string path = "/run/secrets/legacy";
-    const auto at = out.find(path);
-    return at == std::string::npos ? out : out.replace(at, path.size(), legacy_password_file);
+    const auto point = [&](const std::string& path, const std::string& file) {
+        const auto at = out.find(path);
+        if (at != std::string::npos) out.replace(at, path.size(), file);
+    };
+    point("/run/secrets/legacy", legacy_password_file);
+    point("/etc/outboxd/client.pem", legacy_password_file);
+    point("/etc/outboxd/client.key", legacy_password_file);
+    return out;
 }
 
 }  // namespace
@@ -52,6 +57,8 @@ TEST_CASE("what is commented out in the example loads too", "[config]") {
     const Folder folder;
     folder.write("helpdesk_token", "t0ken\n");
     folder.write("pager", "p4ger\n");
+    folder.write("graph_secret", "gr4ph\n");
+    folder.write("whsec", "whsec_w3bhook\n");
     const Variable credentials("CREDENTIALS_DIRECTORY", folder.path().c_str());
     const Variable key("MAPS_KEY", "m4ps");
     const auto file =
@@ -62,13 +69,13 @@ TEST_CASE("what is commented out in the example loads too", "[config]") {
     REQUIRE(loaded.config);
     std::string names;
     for (const auto& tool : loaded.config->tools) names += tool.name + ' ';
-    CHECK(names == "note create_ticket create_ticket:close print_label ");
+    CHECK(names == "note create_ticket create_ticket:close attach_report print_label ");
     CHECK(loaded.config->credentials.at("helpdesk").secret.value == "t0ken");
     CHECK(loaded.config->credentials.at("pager").secret.value == "Token token=p4ger");
     CHECK(loaded.config->credentials.at("legacy").secret.value == "pa55word");
 
     const auto printed = print(*loaded.config);
-    for (const auto* secret : {"t0ken", "p4ger", "m4ps", "pa55word"}) {
+    for (const auto* secret : {"t0ken", "p4ger", "m4ps", "gr4ph", "w3bhook", "pa55word"}) {
         CHECK(printed.find(secret) == std::string::npos);
     }
     const auto again = config::load(folder.write("printed.yaml", printed));

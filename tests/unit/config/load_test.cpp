@@ -304,3 +304,79 @@ TEST_CASE("an alias tells its mistake once", "[config]") {
     for (const auto& diagnostic : loaded.diagnostics.all()) CHECK(diagnostic.mark.line == 3);
     CHECK(loaded.diagnostics.all().size() == 3);
 }
+
+TEST_CASE("the address of a proxy, and who goes without", "[config]") {
+    const Folder folder;
+    const auto secret = folder.write("proxy", "p@ss:/w%41rd\n");
+    const auto config = must_load(
+        R"(version: 1
+database: { embedded: {} }
+defaults: { http: { proxy: "http://us%65r:${file:)" +
+        secret + R"(}@[2001:db8::1]:3128/" } }
+tools:
+  a: { execute: { type: log } }
+  b: { http: { proxy: none }, execute: { type: log } }
+  c: { http: { proxy: "http://proxy.example:80" }, execute: { type: log } }
+)"
+    );
+    const auto& proxy = tool(config, "a").http.proxy;
+    REQUIRE(proxy);
+    CHECK(proxy->host == "2001:db8::1");
+    CHECK(proxy->port == 3128);
+    CHECK(proxy->user == "user");
+    CHECK(proxy->secret.value == "p@ss:/wArd");
+    CHECK_FALSE(tool(config, "b").http.proxy);
+    CHECK(tool(config, "c").http.proxy->host == "proxy.example");
+    CHECK(tool(config, "c").http.proxy->user.empty());
+    CHECK(config::print(config).find("p@ss") == std::string::npos);
+    CHECK(config::print(config).find("wArd") == std::string::npos);
+}
+
+TEST_CASE(
+    "credentials of every kind, and their files are read again with the next load", "[config]"
+) {
+    const Folder folder;
+    folder.write("secret", "first-secret\n");
+    folder.write("client.pem", "-----BEGIN CERTIFICATE-----\n");
+    const auto text = R"(version: 1
+database: { embedded: {} }
+credentials:
+  graph:
+    kind: oauth2_client_credentials
+    token_url: https://auth.example/token
+    client_id: me
+    client_secret_file: DIR/secret
+    scope: a b
+    client_auth: post
+  svix: { kind: standard_webhooks, secret_file: DIR/secret }
+  cert: { kind: mtls, cert_file: DIR/client.pem, key_file: DIR/secret }
+tools:
+  t:
+    effect: read
+    execute: { type: http, method: GET, url: https://h.example/, credential: graph, mtls: cert }
+)";
+    std::string yaml = text;
+    for (auto at = yaml.find("DIR"); at != std::string::npos; at = yaml.find("DIR")) {
+        yaml.replace(at, 3, folder.path());
+    }
+    const auto config = must_load(yaml);
+    const auto& graph = config.credentials.at("graph");
+    CHECK(graph.kind == config::Credential::Kind::oauth2_client_credentials);
+    CHECK(graph.token_url.value == "https://auth.example/token");
+    CHECK(graph.user_or_name == "me");
+    CHECK(graph.secret.value == "first-secret");
+    CHECK(graph.scope == "a b");
+    CHECK(graph.secret_in_body);
+    CHECK(config.credentials.at("svix").secret.value == "first-secret");
+    CHECK(config.credentials.at("cert").certificate == "-----BEGIN CERTIFICATE-----");
+    CHECK(config.credentials.at("cert").secret.value == "first-secret");
+    CHECK(std::get<config::HttpRequest>(tool(config, "t").execute).mtls->value == "cert");
+    const auto printed = config::print(config);
+    CHECK(printed.find("first-secret") == std::string::npos);
+    CHECK(printed.find("BEGIN") == std::string::npos);
+
+    folder.write("secret", "second-secret\n");
+    const auto again = must_load(yaml);
+    CHECK(again.credentials.at("graph").secret.value == "second-secret");
+    CHECK(again.credentials.at("cert").secret.value == "second-secret");
+}

@@ -35,7 +35,7 @@ TEST_CASE("the printed configuration is complete, masked, and loads again", "[co
     folder.write("token", "hunter2");
     const Variable credentials("CREDENTIALS_DIRECTORY", folder.path().c_str());
     const Variable host("OUTBOX_TEST_HOST", "desk.example.com");
-    const auto file = folder.write("outboxd.yaml", R"(version: 1
+    std::string text = R"(version: 1
 database: { dsn: "postgresql://app:inline1@db/x" }
 admin: { listen: "[::1]:80", hosts: [a.example] }
 worker: { wakeup: off, poll: { busy: 7ms } }
@@ -44,6 +44,10 @@ limits: { result: 100KiB }
 credentials:
   desk: { kind: bearer, token: "${cred:token}" }
   old: { kind: basic, username: bot, password: inline2 }
+  graph: { kind: oauth2_client_credentials, token_url: "https://${env:OUTBOX_TEST_HOST}/t", client_id: me, client_secret: inline6, scope: "a b", client_auth: post }
+  svix: { kind: standard_webhooks, secret: "${cred:token}" }
+  cert: { kind: mtls, cert_file: "FOLDER/token", key_file: "FOLDER/token" }
+defaults: { http: { proxy: "http://user:${cred:token}@[::1]:3128" } }
 tools:
   look:
     effect: read
@@ -57,24 +61,37 @@ tools:
   run:
     effect: write
     rate: 5/h
+    http: { proxy: "http://user:inline7@proxy:3128" }
     execute: { type: command, argv: ["-x", "1", 1], env: { MY_TOKEN: inline5 }, exit_codes: { 0: succeeded } }
     reconcile: { type: manual, reason: "no: list" }
     compensate:
       undo: { type: command, argv: [undo], reconcile: { type: command, argv: [look], exit_codes: { 0: found } } }
 testing: { allow_failpoints: true }
-)");
+)";
+    for (auto at = text.find("FOLDER"); at != std::string::npos; at = text.find("FOLDER")) {
+        text.replace(at, 6, folder.path());
+    }
+    const auto file = folder.write("outboxd.yaml", text);
     const auto loaded = config::load(file);
     INFO(config_test::text_of(loaded.diagnostics));
     REQUIRE(loaded.config);
     const auto printed = print(*loaded.config);
     INFO(printed);
-    for (const auto* secret : {"hunter2", "inline1", "inline2", "inline3", "inline4", "inline5"}) {
+    for (const auto* secret :
+         {"hunter2", "inline1", "inline2", "inline3", "inline4", "inline5", "inline6", "inline7"}) {
         CHECK(printed.find(secret) == std::string::npos);
     }
     for (const auto* line :
          {"  dsn: \"***\"\n",
           "    token: \"${cred:token}\"\n",
           "    password: \"***\"\n",
+          "    token_url: \"https://${env:OUTBOX_TEST_HOST}/t\"\n",
+          "    client_secret: \"***\"\n",
+          "    client_auth: post\n",
+          "    scope: \"a b\"\n",
+          "    secret: \"${cred:token}\"\n",
+          "    proxy: \"http://user:${cred:token}@[::1]:3128\"\n",
+          "      proxy: \"http://***@proxy:3128\"\n",
           "      url: \"https://${env:OUTBOX_TEST_HOST}/x\"\n",
           "        Authorization: \"***\"\n",
           "        X-Cost: \"$${5}\"\n",

@@ -62,14 +62,8 @@ struct Attempt {
 
 Attempt attempt(const std::string& schema, outbox::ToolCall call) {
     Attempt result;
-    const std::map<std::string, config::Credential> credentials = {
-        {"c",
-         {.name = "c",
-          .mark = {},
-          .kind = {},
-          .user_or_name = {},
-          .secret = {"s3cr3t-token", "", {}}}}
-    };
+    std::map<std::string, config::Credential> credentials;
+    credentials["c"].secret.value = "s3cr3t-token";
     tools::AdapterTool tool(
         std::make_unique<Reached>(result.reached),
         nullptr,

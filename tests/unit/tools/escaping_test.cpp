@@ -3,6 +3,7 @@
 #include "tests/unit/tools/tool_fixture.hpp"
 #include "tools/command_template.hpp"
 #include "tools/form.hpp"
+#include "tools/http_client_request.hpp"
 
 using namespace test;
 
@@ -166,6 +167,141 @@ TEST_CASE("hostile values in a form stay in their member") {
         json(R"({"a&b": {"c": [1, null, "d e"]}})")
     );
     CHECK(nested.request->body == "m%5Ba%26b%5D%5Bc%5D%5B0%5D=1&m%5Ba%26b%5D%5Bc%5D%5B2%5D=d%20e");
+}
+
+TEST_CASE("hostile values in a multipart body stay in their part") {
+    // Splits the body at its boundary as a receiver does; each part with its head.
+    const auto parts = [](const tools::HttpRequest& request) {
+        std::string type;
+        for (const auto& [name, value] : request.headers) {
+            if (name == "Content-Type") type = value;
+        }
+        const std::string kType = "multipart/form-data; boundary=";
+        REQUIRE(type.rfind(kType, 0) == 0);
+        const auto line = "--" + type.substr(kType.size());
+        std::vector<std::string> out;
+        const auto& body = request.body;
+        REQUIRE(body.rfind(line + "\r\n", 0) == 0);
+        REQUIRE(body.ends_with("\r\n" + line + "--\r\n"));
+        for (std::size_t at = line.size() + 2; at < body.size();) {
+            const auto end = body.find("\r\n" + line, at);
+            REQUIRE(end != std::string::npos);
+            out.push_back(body.substr(at, end - at));
+            at = end + 2 + line.size() + 2;
+            if (body.compare(at - 2, 2, "--") == 0) break;
+        }
+        return out;
+    };
+    auto hostile = kHostile;
+    hostile.emplace_back("\r\n--outboxd-\r\nContent-Disposition: form-data; name=\"evil\"\r\n\r\nx"
+    );
+    hostile.emplace_back("a\"; filename=\"evil.sh");
+    for (const auto& value : hostile) {
+        const auto sent = send(
+            "url: 'https://h.example/', multipart: { a: '{{ arguments.x }}', b: ['{{ arguments.x "
+            "}}', 2], c: { filename: a.txt, text: '{{ arguments.x | raw }}' }, d: { json: { e: '{{ "
+            "arguments.x }}' } } }",
+            Json(value)
+        );
+        REQUIRE(sent.request.has_value());
+        const auto found = parts(*sent.request);
+        REQUIRE(found.size() == 5);
+        const std::string kField = "Content-Disposition: form-data; name=";
+        CHECK(found[0] == kField + "\"a\"\r\n\r\n" + value);
+        CHECK(found[1] == kField + "\"b\"\r\n\r\n" + value);
+        CHECK(found[2] == kField + "\"b\"\r\n\r\n2");
+        CHECK(
+            found[3] == kField +
+                            "\"c\"; filename=\"a.txt\"\r\nContent-Type: text/plain; "
+                            "charset=utf-8\r\n\r\n" +
+                            value
+        );
+        // The same operation gives the same bytes: providers compare them under one key.
+        const auto again =
+            send("url: 'https://h.example/', multipart: { a: '{{ arguments.x }}' }", Json(value));
+        const auto once_more =
+            send("url: 'https://h.example/', multipart: { a: '{{ arguments.x }}' }", Json(value));
+        CHECK(again.request->body == once_more.request->body);
+    }
+    const auto named = [](const Json& x) {
+        return send(
+            "url: 'https://h.example/', multipart: { f: { filename: '{{ arguments.x }}', text: a } "
+            "}",
+            x
+        );
+    };
+    for (const auto& value : hostile) {
+        const auto sent = named(Json(value));
+        const bool path = value.find_first_of("/\\") != std::string::npos;
+        const bool control = value.find_first_of(std::string("\0\x01\x7f", 3)) != std::string::npos;
+        if (path || control || value == "." || value == "..") {
+            CHECK(sent.refused == "invalid_argument");
+            continue;
+        }
+        const auto found = parts(*sent.request);
+        REQUIRE(found.size() == 1);
+        // One line of head, with one name and one file name in quotes.
+        const auto head = found[0].substr(0, found[0].find("\r\n"));
+        CHECK(std::count(head.begin(), head.end(), '"') == 4);
+        check_line(head.substr(0, 200));
+    }
+    CHECK(named(Json("")).refused == "invalid_argument");
+    CHECK(named(deep_object()).refused == "invalid_argument");
+    const auto typed = send(
+        "url: 'https://h.example/', multipart: { f: { content_type: '{{ arguments.x }}', text: a } "
+        "}",
+        Json("text/plain\r\nX-Evil: 1")
+    );
+    CHECK(typed.refused == "invalid_argument");
+    CHECK(
+        send("url: 'https://h.example/', multipart: { a: '{{ arguments.x }}' }", deep_object())
+            .refused == "invalid_argument"
+    );
+    const auto binary = send(
+        "url: 'https://h.example/', multipart: { f: { base64: '{{ arguments.x }}' } }", Json("AAH/")
+    );
+    CHECK(parts(*binary.request)[0].ends_with(std::string("\r\n\r\n\0\x01\xff", 7)));
+    CHECK(
+        send(
+            "url: 'https://h.example/', multipart: { f: { base64: '{{ arguments.x }}' } }",
+            Json("{{")
+        )
+            .refused == "invalid_argument"
+    );
+}
+
+TEST_CASE("hostile values beside a credential in the query, and behind a proxy") {
+    const std::string kRest =
+        "credentials: { q: { kind: query, name: token, value: 's3cret&x=1#' } }\n"
+        "defaults: { http: { proxy: 'http://u:p%40ss@proxy.example:3128' } }";
+    for (const auto& value : kHostile) {
+        if (value.find('\0') != std::string::npos) continue;  // jsonb holds none
+        HttpToolFixture fixture(
+            "    execute: { type: http, method: POST, url: 'https://h.example/t', credential: q, "
+            "query: { a: '{{ arguments.x }}' }, headers: { X-A: a }, json: { a: '{{ arguments.x "
+            "}}' } }\n" +
+                kReconcile,
+            kRest
+        );
+        fixture.sender->answer(200);
+        (void)fixture.perform(outbox::to_text(Json(Json::Object{{"x", Json(value)}})));
+        REQUIRE(fixture.sender->requests.size() == 1);
+        const auto& request = fixture.sender->requests[0];
+        CHECK(request.target.ends_with("&token=s3cret%26x%3D1%23"));
+        CHECK(std::count(request.target.begin(), request.target.end(), '&') == 1);
+        CHECK(request.origin == tools::Origin{true, "h.example", 443});
+        // What goes to the proxy is made of the file's own words and an encoded target.
+        const tools::HttpProxy proxy{.host = "p", .port = 1, .authorization = "Basic x"};
+        CHECK(
+            tools::connect_head(request.origin, proxy) ==
+            "CONNECT h.example:443 HTTP/1.1\r\nHost: h.example:443\r\nUser-Agent: outboxd\r\n"
+            "Proxy-Authorization: Basic x\r\n\r\n"
+        );
+        const auto head = tools::request_head(request, &proxy);
+        CHECK(head.rfind("POST http://h.example/t?a=", 0) == 0);
+        // Request line, six headers and an empty line: an argument adds none.
+        CHECK(std::count(head.begin(), head.end(), '\n') == 10);
+    }
 }
 
 TEST_CASE("hostile values in text keep to the escaping they name") {
