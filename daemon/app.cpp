@@ -344,6 +344,16 @@ void App::warn_of_restart(const config::Config& config) {
     warn(config.log.format != old.log.format, "log.format");
 }
 
+// Page by page: after an outage of all daemons there may be a lot.
+asio::awaitable<void> App::roll_up() {
+    for (bool more = true; more && !ended_ && stop_requests_ == 0;) {
+        auto counting = generations_.back()->roll_up();
+        const auto counted = co_await std::move(counting);
+        metrics_.add_tallies(counted.tools);
+        more = counted.more;
+    }
+}
+
 asio::awaitable<void> App::sample() {
     while (!ended_) {
         if (stop_requests_ == 0 && generations_.back()->engine().health().database) {
@@ -351,6 +361,8 @@ asio::awaitable<void> App::sample() {
                 auto sampling = generations_.back()->sample();
                 const auto samples = co_await std::move(sampling);
                 metrics_.set_samples(samples);
+                auto counting = roll_up();
+                co_await std::move(counting);
             } catch (const outbox::StoreError& error) {
                 metrics_.database_error(error.kind());
                 log_.warn("could not sample the queue, trying again", {{"error", error.what()}});

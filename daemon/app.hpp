@@ -58,6 +58,7 @@ class App {
     asio::awaitable<void> run_generation(Generation& generation);
     asio::awaitable<void> handle_signals();
     asio::awaitable<void> sample();
+    asio::awaitable<void> roll_up();
     asio::awaitable<void> feed_watchdog();
     asio::awaitable<void> mind_postgres();
     void reload();

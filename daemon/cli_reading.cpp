@@ -78,6 +78,25 @@ int list(Context& context, ListOptions& options) {
     return kDone;
 }
 
+int stats(Context& context) {
+    outbox::pg::Client client(database_of(context));
+    print_rows(
+        context,
+        rows_of(client.stats()),
+        {"tool",
+         "status",
+         "count",
+         "oldest_age",
+         "enqueued_1h",
+         "replayed_1h",
+         "replay_rate_1h",
+         "enqueued_30d",
+         "replayed_30d",
+         "replay_rate_30d"}
+    );
+    return kDone;
+}
+
 void add_shared_options(CLI::App& command, Context& context) {
     add_config_option(command, context);
     add_database_option(command, context);
@@ -123,6 +142,17 @@ void add_reading_commands(CLI::App& app, Context& context) {
     list_command->callback([&context, options] {
         context.command = [&context, options] { return list(context, *options); };
     });
+
+    auto* stats_command = app.add_subcommand(
+        "stats", "What is open per tool, and how much of what came was a replay"
+    );
+    add_shared_options(*stats_command, context);
+    stats_command->footer(
+        "A line without a status sums up the tool: replay_rate is the share of calls that were\n"
+        "answered with an earlier operation.\n\nExample:\n  outboxd stats --json"
+    );
+    stats_command->callback([&context] { context.command = [&context] { return stats(context); }; }
+    );
 }
 
 }  // namespace outboxd

@@ -91,20 +91,28 @@ asio::awaitable<void> Generation::run() {
     while (sampling_) co_await sampled_.wait();
 }
 
-asio::awaitable<std::vector<outbox::ToolSample>> Generation::sample() {
+template <class Answer>
+asio::awaitable<Answer> Generation::ask(asio::awaitable<Answer> asking) {
     sampling_ = true;
-    std::vector<outbox::ToolSample> samples;
+    Answer answer;
     std::exception_ptr failure;
     try {
-        auto sampling = store_.sample();
-        samples = co_await std::move(sampling);
+        answer = co_await std::move(asking);
     } catch (...) {
         failure = std::current_exception();
     }
     sampling_ = false;
     sampled_.ring();
     if (failure) std::rethrow_exception(failure);
-    co_return samples;
+    co_return answer;
+}
+
+asio::awaitable<std::vector<outbox::ToolSample>> Generation::sample() {
+    return ask(store_.sample());
+}
+
+asio::awaitable<outbox::RollUp> Generation::roll_up() {
+    return ask(store_.roll_up());
 }
 
 }  // namespace outboxd

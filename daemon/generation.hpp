@@ -49,8 +49,10 @@ class Generation {
     void stop() { engine_.stop(); }
 
     [[nodiscard]] const outbox::Engine& engine() const { return engine_; }
-    // The sampled gauges; run() does not return before the answer is there.
+    // The sampled gauges, and what was enqueued and replayed since; run() does not return before
+    // the answer is there. One at a time.
     asio::awaitable<std::vector<outbox::ToolSample>> sample();
+    asio::awaitable<outbox::RollUp> roll_up();
 
  private:
     Generation(
@@ -59,6 +61,9 @@ class Generation {
         const Surroundings& surroundings,
         const outbox::WorkerId& worker
     );
+
+    template <class Answer>
+    asio::awaitable<Answer> ask(asio::awaitable<Answer> asking);
 
     asio::any_io_executor executor_;
     std::unique_ptr<outbox::Toolset> tools_;

@@ -86,8 +86,6 @@ struct ToolSeries {
     std::array<Counter*, kOutcomes.size()> attempts{};
     std::array<Counter*, kVerdicts.size()> reconciled{};
     std::map<outbox::Cause, Counter*> unknown;
-    std::map<outbox::Status, Gauge*> operations;
-    std::map<outbox::Status, Gauge*> oldest;
     Histogram* duration;
     Histogram* pickup;
     Gauge* in_flight;
@@ -116,6 +114,15 @@ struct ToolSeries {
             std::string name(outbox::to_string(cause));
             unknown[cause] = &families.unknown.Add({{"tool", tool}, {"cause", name}});
         }
+    }
+};
+
+// What is open of one tool, served by this daemon or by another one.
+struct BacklogSeries {
+    std::map<outbox::Status, Gauge*> operations;
+    std::map<outbox::Status, Gauge*> oldest;
+
+    BacklogSeries(MetricFamilies& families, const std::string& tool) {
         for (auto status : kOpen) {
             prometheus::Labels labels = {
                 {"tool", tool}, {"status", std::string(outbox::to_string(status))}
@@ -124,6 +131,15 @@ struct ToolSeries {
             oldest[status] = &families.oldest.Add(labels);
         }
     }
+};
+
+struct TallySeries {
+    Counter& enqueued;
+    Counter& replayed;
+
+    TallySeries(MetricFamilies& families, const std::string& tool)
+        : enqueued(families.enqueued.Add({{"tool", tool}})),
+          replayed(families.replayed.Add({{"tool", tool}})) {}
 };
 
 }  // namespace
@@ -147,7 +163,26 @@ class Metrics::Series {
     }
 
     void add_tool(const std::string& tool) {
-        if (!tools.contains(tool)) tools.emplace(tool, ToolSeries(families, tool));
+        if (tools.contains(tool)) return;
+        tools.emplace(tool, ToolSeries(families, tool));
+        (void)backlog(tool, true);
+        (void)tally(tool);
+    }
+
+    BacklogSeries& backlog(const std::string& tool, bool served) {
+        const auto& label = served || tools.contains(tool) ? tool : kOther;
+        return backlogs_.try_emplace(label, families, label).first->second;
+    }
+
+    void clear_backlogs() {
+        for (auto& [tool, backlog] : backlogs_) {
+            for (auto& [status, gauge] : backlog.operations) gauge->Set(0);
+            for (auto& [status, gauge] : backlog.oldest) gauge->Set(0);
+        }
+    }
+
+    TallySeries& tally(const std::string& tool) {
+        return tallies_.try_emplace(tool, families, tool).first->second;
     }
 
     ToolSeries& of(std::string_view tool) {
@@ -194,6 +229,8 @@ class Metrics::Series {
     Counter& reloads_error;
 
  private:
+    std::map<std::string, BacklogSeries> backlogs_;
+    std::map<std::string, TallySeries> tallies_;
     Gauge* clock_offset_ = nullptr;
     std::map<std::string, Counter*> credentials_;  // names come from the configuration
     std::mutex statements_mutex_;
@@ -284,17 +321,14 @@ void Metrics::clock_offset(std::chrono::nanoseconds offset) {
 }
 
 void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
-    for (auto& [tool, series] : series_->tools) {
-        for (auto& [status, gauge] : series.operations) gauge->Set(0);
-        for (auto& [status, gauge] : series.oldest) gauge->Set(0);
-    }
+    series_->clear_backlogs();
     for (const auto& sample : samples) {
-        auto& series = series_->of(sample.tool);
-        auto operations = series.operations.find(sample.status);
-        if (operations == series.operations.end()) continue;
+        auto& backlog = series_->backlog(sample.tool, sample.served);
+        auto operations = backlog.operations.find(sample.status);
+        if (operations == backlog.operations.end()) continue;
         // Several tools may share `other`: they add up, and the oldest of them counts.
         operations->second->Increment(static_cast<double>(sample.count));
-        auto* oldest = series.oldest.at(sample.status);
+        auto* oldest = backlog.oldest.at(sample.status);
         if (sample.oldest_seconds > oldest->Value()) oldest->Set(sample.oldest_seconds);
     }
 }
@@ -310,6 +344,14 @@ void Metrics::breaker_opened(std::string_view tool) {
 
 void Metrics::breaker_closed(std::string_view tool) {
     series_->of(tool).breaker_open->Decrement();
+}
+
+void Metrics::add_tallies(std::span<const outbox::ToolTally> tallies) {
+    for (const auto& tally : tallies) {
+        auto& counters = series_->tally(tally.tool);
+        counters.enqueued.Increment(static_cast<double>(tally.enqueued));
+        counters.replayed.Increment(static_cast<double>(tally.replayed));
+    }
 }
 
 void Metrics::config_reloaded(bool ok) {

@@ -54,7 +54,11 @@ class Metrics : public outbox::Observer {
     void breaker_closed(std::string_view tool) override;
 
     // The gauges that are sampled from the database; what a sample does not name is zero.
+    // A tool that this configuration does not name has series of its own while another daemon
+    // serves it, and counts under `other` otherwise: those are the ones that nobody serves.
     void set_samples(std::span<const outbox::ToolSample> samples);
+    // Adds what a roll-up of this daemon counted. Named: the tools of the catalogue.
+    void add_tallies(std::span<const outbox::ToolTally> tallies);
     void config_reloaded(bool ok);
 
     [[nodiscard]] std::string serialize() const;

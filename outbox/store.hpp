@@ -98,6 +98,18 @@ struct ToolSample {  // one row of the sampled gauges
     Status status;
     std::int64_t count = 0;
     double oldest_seconds = 0;
+    bool served = true;  // a daemon that is alive runs this tool
+};
+
+// What one roll-up counted: every enqueue and every replay is counted by one call of one daemon.
+struct ToolTally {
+    std::string tool;  // of the catalogue, or "other"
+    std::int64_t enqueued = 0;
+    std::int64_t replayed = 0;
+};
+struct RollUp {
+    std::vector<ToolTally> tools;
+    bool more = false;  // a page was full: come again at once
 };
 
 // The database came back on another timeline: what was open then is unknown first.
@@ -166,6 +178,9 @@ class Store {
     ) = 0;
 
     virtual asio::awaitable<std::vector<ToolSample>> sample() = 0;
+
+    // Counts what was enqueued and replayed since the last roll-up, by whichever daemon that was.
+    virtual asio::awaitable<RollUp> roll_up() = 0;
 };
 
 }  // namespace outbox

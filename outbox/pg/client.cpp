@@ -137,6 +137,10 @@ std::string Client::resume_tool(const std::string& tool) {
     return rows[0][0].c_str();
 }
 
+std::vector<std::string> Client::stats() {
+    return read_texts(session_.read(sql::read_stats, {}));
+}
+
 std::vector<std::string> Client::tools() {
     return read_texts(session_.read(sql::list_tools, {}));
 }

@@ -73,6 +73,8 @@ class Client {
     [[nodiscard]] std::string pause_tool(const std::string& tool, const std::string& reason);
     [[nodiscard]] std::string resume_tool(const std::string& tool);
     [[nodiscard]] std::vector<std::string> tools();
+    // outbox.stats(): what is open, and what was enqueued and replayed.
+    [[nodiscard]] std::vector<std::string> stats();
     [[nodiscard]] std::vector<std::string> workers();
 
     // The namespace recorded in this database, which is `wanted` when none was yet. The daemon

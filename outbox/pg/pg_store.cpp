@@ -341,4 +341,9 @@ asio::awaitable<std::vector<ToolSample>> PgStore::sample() {
     co_return co_await maintain_->run(std::move(work));
 }
 
+asio::awaitable<RollUp> PgStore::roll_up() {
+    auto work = [](Session& session) { return read_roll_up(session.write(sql::roll_up, {})); };
+    co_return co_await maintain_->run(std::move(work));
+}
+
 }  // namespace outbox::pg

@@ -49,6 +49,7 @@ class PgStore : public Store {
         std::string tool, std::int64_t request_hash
     ) override;
     asio::awaitable<std::vector<ToolSample>> sample() override;
+    asio::awaitable<RollUp> roll_up() override;
 
  private:
     void hit(FailpointId id) const {

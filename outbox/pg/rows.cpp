@@ -171,8 +171,22 @@ std::vector<ToolSample> read_samples(const pqxx::result& rows) {
             {string(row["tool"]),
              *status,
              number<std::int64_t>(row["count"]),
-             row["oldest_seconds"].as<double>()}
+             row["oldest_seconds"].as<double>(),
+             row["served"].as<bool>()}
         );
+    }
+    return all;
+}
+
+RollUp read_roll_up(const pqxx::result& rows) {
+    RollUp all;
+    for (const auto& row : rows) {
+        all.tools.push_back(
+            {string(row["tool"]),
+             number<std::int64_t>(row["enqueued"]),
+             number<std::int64_t>(row["replayed"])}
+        );
+        all.more = all.more || row["more"].as<bool>();
     }
     return all;
 }

@@ -15,6 +15,7 @@ namespace outbox::pg {
 [[nodiscard]] std::vector<LeasedAttempt> read_leased(const pqxx::result& rows);
 [[nodiscard]] std::vector<ClaimedProbe> read_claimed(const pqxx::result& rows);
 [[nodiscard]] std::vector<ToolSample> read_samples(const pqxx::result& rows);
+[[nodiscard]] RollUp read_roll_up(const pqxx::result& rows);
 
 // Key settings as outbox.request keeps them, both ways.
 [[nodiscard]] Json to_json(const KeySettings& settings);

@@ -1,4 +1,4 @@
-// Arguments against the tool's schema.
+// Arguments against the tool's schema, and the figures for people: what was enqueued and replayed.
 import assert from 'node:assert/strict';
 import { story } from './world.mjs';
 import { eventually } from './util.mjs';
@@ -18,4 +18,15 @@ story('arguments that do not fit the schema fail before anything is sent, also w
   await eventually('it failed again', async () => (await w.db.query(
     "SELECT count(*)::int AS n FROM outbox.event WHERE operation_id = 'odd' AND kind = 'failed'")).rows[0].n === 2);
   assert.deepEqual(await w.desk.posts('odd'), []);
+});
+
+story('the replay rate: two daemons count each enqueue and each replay once, between them', async (w) => {
+  const daemons = [await w.start(), await w.start()];
+  for (const id of ['a', 'b', 'a', 'a', 'b']) await w.enqueue(id);
+  const sum = async (name) => (await Promise.all(daemons.map((d) => d.metric(name, 'tool="create_ticket"')))).reduce((x, y) => x + y, 0);
+  await eventually('everything is counted', async () => await sum('outboxd_enqueued_total') === 2 && await sum('outboxd_replayed_total') === 3, 60_000);
+  const stats = (await w.cli('stats', '--json')).stdout.trim().split('\n').map((line) => JSON.parse(line));
+  const own = stats.find((s) => s.tool === 'create_ticket' && s.status === null);
+  assert.deepEqual([own.enqueued_1h, own.replayed_1h, own.replay_rate_1h, own.replay_rate_30d], [2, 3, 0.6, 0.6]);
+  assert.match((await w.cli('stats')).stdout, /^tool +status +count +oldest_age +enqueued_1h/);
 });

@@ -162,13 +162,39 @@ TEST_CASE("what the loops report is counted, and unknown tools fold to other") {
     CHECK(value(metrics.serialize(), "outboxd_slots", {"tool=\"later\""}) == "0");
 }
 
+TEST_CASE("roll-ups add up, per tool of the catalogue") {
+    auto metrics = make();
+    auto text = metrics.serialize();
+    CHECK(value(text, "outboxd_enqueued_total", {"tool=\"refund\""}) == "0");
+    CHECK(value(text, "outboxd_replayed_total", {"tool=\"other\""}) == "0");
+    const std::vector<outbox::ToolTally> first = {
+        {.tool = "refund", .enqueued = 3, .replayed = 1}, {.tool = "elsewhere"}
+    };
+    metrics.add_tallies(first);
+    const std::vector<outbox::ToolTally> second = {
+        {.tool = "refund", .enqueued = 2, .replayed = 0}, {.tool = "other", .replayed = 4}
+    };
+    metrics.add_tallies(second);
+    text = metrics.serialize();
+    CHECK(value(text, "outboxd_enqueued_total", {"tool=\"refund\""}) == "5");
+    CHECK(value(text, "outboxd_replayed_total", {"tool=\"refund\""}) == "1");
+    CHECK(value(text, "outboxd_replayed_total", {"tool=\"other\""}) == "4");
+    CHECK(value(text, "outboxd_enqueued_total", {"tool=\"elsewhere\""}) == "0");
+}
+
 TEST_CASE("samples replace each other") {
     auto metrics = make();
     using outbox::Status;
     std::vector<outbox::ToolSample> samples = {
         {.tool = "refund", .status = Status::unknown, .count = 4, .oldest_seconds = 9},
-        {.tool = "gone", .status = Status::pending, .count = 2, .oldest_seconds = 5},
-        {.tool = "gone_too", .status = Status::pending, .count = 1, .oldest_seconds = 3},
+        {.tool = "gone", .status = Status::pending, .count = 2, .oldest_seconds = 5, .served = false
+        },
+        {.tool = "gone_too",
+         .status = Status::pending,
+         .count = 1,
+         .oldest_seconds = 3,
+         .served = false},
+        {.tool = "elsewhere", .status = Status::pending, .count = 7, .oldest_seconds = 8},
         {.tool = "refund", .status = Status::succeeded, .count = 99, .oldest_seconds = 1}
     };
     metrics.set_samples(samples);
@@ -177,8 +203,11 @@ TEST_CASE("samples replace each other") {
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"refund\"", "status=\"unknown\""}) == "9");
     CHECK(value(text, "outboxd_operations", {"tool=\"other\"", "status=\"pending\""}) == "3");
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"other\"", "status=\"pending\""}) == "5");
+    // Another daemon runs it: it does not count as one that nobody serves.
+    CHECK(value(text, "outboxd_operations", {"tool=\"elsewhere\"", "status=\"pending\""}) == "7");
     metrics.set_samples({});
     text = metrics.serialize();
+    CHECK(value(text, "outboxd_operations", {"tool=\"elsewhere\"", "status=\"pending\""}) == "0");
     CHECK(value(text, "outboxd_operations", {"tool=\"refund\"", "status=\"unknown\""}) == "0");
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"other\"", "status=\"pending\""}) == "0");
 }

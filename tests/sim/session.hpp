@@ -67,6 +67,7 @@ class Session : public outbox::Store {
     boost::asio::awaitable<std::vector<outbox::ToolSample>> sample() override {
         return store_.sample();
     }
+    boost::asio::awaitable<outbox::RollUp> roll_up() override { return store_.roll_up(); }
 
  private:
     void tell(outbox::DbTime database, outbox::BootClock::time_point before) const {

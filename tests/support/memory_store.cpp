@@ -308,4 +308,9 @@ asio::awaitable<std::vector<ToolSample>> MemoryStore::sample() {
     return round_trip(Method::maintain, std::move(work));
 }
 
+asio::awaitable<outbox::RollUp> MemoryStore::roll_up() {
+    auto work = [] { return outbox::RollUp{}; };
+    return round_trip(Method::maintain, std::move(work));
+}
+
 }  // namespace test

@@ -133,6 +133,8 @@ class MemoryStore : public outbox::Store {
         std::string tool, std::int64_t request_hash
     ) override;
     asio::awaitable<std::vector<outbox::ToolSample>> sample() override;
+    // The store in memory keeps no statistics.
+    asio::awaitable<outbox::RollUp> roll_up() override;
 
  private:
     struct Worker {
