@@ -47,11 +47,28 @@ const std::string kRoads =
 
 }  // namespace
 
-TEST_CASE("hostile functions, operators and tables never run as the owner") {
+TEST_CASE("hostile types, functions, operators and tables never run as the owner") {
     struct Trap {
         std::string what;
         std::string script;
     };
+    // All base types that a body could name without saying pg_catalog.
+    std::string domains;
+    for (std::string type :
+         {"text",
+          "jsonb",
+          "name",
+          "timestamptz",
+          "int4",
+          "int8",
+          "uuid",
+          "bool",
+          "numeric",
+          "record"}) {
+        if (type == "record") continue;
+        domains += "CREATE DOMAIN SCHEMA." + type + " AS pg_catalog." + type +
+                   " CHECK (evil.checked(VALUE)); ";
+    }
     auto in = [](std::string script, const std::string& schema) {
         for (auto at = script.find("SCHEMA"); at != script.npos; at = script.find("SCHEMA")) {
             script.replace(at, 6, schema);
@@ -105,6 +122,8 @@ TEST_CASE("hostile functions, operators and tables never run as the owner") {
         "CREATE TEMP TABLE tool (tool text); CREATE TEMP TABLE event (kind text); "
         "CREATE TEMP VIEW operations AS SELECT evil.spring(); ";
     const std::vector<Trap> traps{
+        {"temporary domains named as base types", in(domains, "pg_temp")},
+        {"domains first in the path", in(domains, "evil") + "SET search_path = evil, pg_catalog; "},
         {"functions first in the path",
          in(functions, "evil") + "SET search_path = evil, pg_catalog; "},
         {"temporary functions",
@@ -112,7 +131,7 @@ TEST_CASE("hostile functions, operators and tables never run as the owner") {
         {"operators first in the path", operators + "SET search_path = evil, pg_catalog; "},
         {"temporary tables and views", tables},
         {"all of it",
-         tables + in(functions, "evil") + operators +
+         tables + in(domains, "evil") + in(domains, "pg_temp") + in(functions, "evil") + operators +
              "SET search_path = evil, pg_temp, outbox, pg_catalog; "},
     };
     for (const auto& trap : traps) {

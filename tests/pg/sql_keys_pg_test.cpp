@@ -332,6 +332,12 @@ TEST_CASE("nesting is bounded") {
         return text + std::string(static_cast<std::size_t>(levels - 1), ']') + "}";
     };
     CHECK_NOTHROW(key(session, nested(512)));
+    // What stands in the innermost one is no level; the daemon's parser counts the same way.
+    auto full = nested(512);
+    full.insert(full.find(']'), "1");
+    CHECK(
+        key(session, full) == outbox::operation_key("t", *outbox::parse_json(full).value, "r").key
+    );
     CHECK(
         refusal(session, "SELECT outbox.operation_key('t', $1::jsonb, 'r')", {nested(514)})
             .sqlstate == "OB400"

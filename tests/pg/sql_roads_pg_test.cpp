@@ -2,6 +2,7 @@
 // function road adds.
 #include <set>
 
+#include "sql/queries.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/database.hpp"
 #include "tests/support/operation_states.hpp"
@@ -122,6 +123,8 @@ TEST_CASE("every CHECK of the intent refuses by every road") {
              {"traceparent", "'00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01'"},
              {"labels", "'{\"a\": 1}'::jsonb"},
              {"labels", "'{\"a\": null}'::jsonb"},
+             {"labels", "'{\"a\": [\"x\"]}'::jsonb"},
+             {"labels", "'{\"a\": []}'::jsonb"},
              {"labels", "'{\"a\": {\"b\": \"c\"}}'::jsonb"},
              {"labels", "'\"x\"'::jsonb"},
          }) {
@@ -225,4 +228,95 @@ TEST_CASE("a compensation's id cannot be made by hand") {
         CHECK(error.sqlstate == "23514");
     }
     CHECK(owner.text("SELECT count(*) FROM outbox.operation") == "1");
+}
+
+TEST_CASE("a member of enqueue_many has the type of its parameter") {
+    Database database;
+    auto session = database.connect();
+    for (std::string member : {
+             R"("tool": {"name": "t"})",
+             R"("tool": 5)",
+             R"("operation_id": ["x"])",
+             R"("operation_id": 17)",
+             R"("run_id": true)",
+             R"("traceparent": {})",
+             R"("priority": "high")",
+             R"("priority": 1.5)",
+             R"("occurrence": 99999999999)",
+             R"("run_at": "soon")",
+             R"("max_attempts": [])",
+             R"("retry_failed": "perhaps")",
+             R"("arguments": "{}")",
+         }) {
+        INFO(member);
+        auto error = refusal(
+            session,
+            "SELECT * FROM outbox.enqueue_many($1::jsonb)",
+            {R"([{"tool": "t", "operation_id": "new"}, {"operation_id": "x", )" + member +
+             (member.find("\"tool\"") == 0 ? "" : R"(, "tool": "t")") + "}]"}
+        );
+        CHECK(error.sqlstate == "OB400");
+        CHECK_THAT(error.detail, ContainsSubstring("requests[1]: "));
+        CHECK_FALSE(error.hint.empty());
+    }
+    CHECK(session.text("SELECT count(*) FROM outbox.operation") == "0");
+    // Null is left out, as in enqueue.
+    CHECK(
+        session.text("SELECT operation_id FROM outbox.enqueue_many('[{\"tool\": \"t\", "
+                     "\"operation_id\": \"n\", \"run_id\": null, \"priority\": null, \"labels\": "
+                     "null, \"occurrence\": null, \"retry_failed\": null}]')") == "n"
+    );
+}
+
+TEST_CASE("after pruning a number beyond the key's limits is compared by value as well") {
+    Database database;
+    auto session = database.connect();
+    const auto again = [](const std::string& arguments) {
+        return "SELECT replayed FROM outbox.enqueue('t', '" + arguments + "', 'op-1')";
+    };
+    session.run(again(R"({"n": 1e401, "m": 2.50, "s": "x"})"));
+    auto check = [&] {
+        CHECK(session.text(again(R"({"m": 2.5, "s": "x", "n": 10e400})")) == "t");
+        for (std::string other :
+             {R"({"n": 2e401, "m": 2.5, "s": "x"})",
+              R"({"n": 1e401, "m": 2.6, "s": "x"})",
+              R"({"n": 1e401, "m": 2.5, "s": "y"})",
+              R"({"n": 1e401, "m": 2.5})"}) {
+            INFO(other);
+            CHECK(refusal(session, again(other)).sqlstate == "OB422");
+        }
+    };
+    check();
+    session.run(
+        "UPDATE outbox.operation SET arguments_digest = outbox.arguments_digest(arguments), "
+        "arguments = '{}', pruned_at = now()"
+    );
+    check();
+}
+
+TEST_CASE("labels that were taken before are mended by the migration that refuses them") {
+    auto database = Database::empty();
+    auto session = database.connect();
+    for (const auto& migration : outbox::sql::migrations()) {
+        if (migration.name.find("careful_requests") != migration.name.npos) {
+            session.run(
+                "INSERT INTO outbox.operation (operation_id, tool, labels) VALUES "
+                "('good', 't', '{\"a\": \"b\"}'), ('none', 't', NULL), "
+                "('bad', 't', '{\"a\": [\"x\", \"y\"], \"b\": [], \"c\": \"z\"}')"
+            );
+        }
+        session.run("BEGIN; " + migration.text + "; COMMIT");
+    }
+    CHECK(
+        session.query("SELECT operation_id, labels FROM outbox.operation ORDER BY seq") ==
+        Rows{
+            {"good", R"({"a": "b"})"},
+            {"none", {}},
+            {"bad", R"({"a": "[\"x\", \"y\"]", "b": "[]", "c": "z"})"}
+        }
+    );
+    CHECK(
+        session.text("SELECT bool_and(convalidated) FROM pg_constraint "
+                     "WHERE conrelid = 'outbox.operation'::regclass") == "t"
+    );
 }

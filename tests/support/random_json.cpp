@@ -81,7 +81,7 @@ std::string RandomJson::chain() {
     const auto levels = 510 + value_below(4);
     std::string text = "{\"deep\":";
     for (std::uint64_t i = 1; i < levels; ++i) text += i % 2 == 0 ? "{\"k\":" : "[";
-    text += "{}";
+    text += levels % 2 == 0 ? "1" : "{}";
     for (auto i = levels; --i > 0;) text += i % 2 == 0 ? "}" : "]";
     return text + "}";
 }
