@@ -7,6 +7,7 @@ WITH stale AS MATERIALIZED (
       FROM outbox.worker w
      WHERE $2::boolean AND w.stopped_at IS NULL
        AND w.heartbeat_at < now() - interval '15 seconds'
+    HAVING count(*) > 0
 ), expired AS (
     UPDATE outbox.queue q
        SET status = CASE t.effect WHEN 'read' THEN 'scheduled' ELSE 'unknown' END,
@@ -35,17 +36,17 @@ WITH stale AS MATERIALIZED (
                        FOR UPDATE SKIP LOCKED) due
                UNION ALL
                SELECT due.tid
-                 FROM outbox.tool w
+                 FROM stale s
+                CROSS JOIN outbox.tool w
                 CROSS JOIN LATERAL (
                     SELECT r.ctid AS tid
                       FROM outbox.queue r
                      WHERE r.tool = w.tool
                        AND r.status IN ('scheduled', 'attempting', 'unknown')
                        AND r.status = 'attempting'
-                       AND r.leased_by = ANY ((SELECT s.workers FROM stale s)::uuid[])
+                       AND r.leased_by = ANY (s.workers)
                      LIMIT $1::integer
-                       FOR UPDATE SKIP LOCKED) due
-                WHERE (SELECT s.workers FROM stale s) IS NOT NULL))
+                       FOR UPDATE SKIP LOCKED) due))
     RETURNING q.seq, q.tool, q.lease_epoch, q.leased_by, q.status, t.effect
 ), told AS (
     INSERT INTO outbox.event (operation_id, kind, epoch, worker, detail)
