@@ -7,8 +7,8 @@ SELECT w.seq,
        CASE WHEN q.lease_epoch = w.epoch + 1 AND q.status = w.status THEN 'applied'
             WHEN c.lease_epoch = w.epoch + 1
                  AND (c.outcome = w.status OR c.attention = 'late_effect')
-                 AND (w.status <> 'succeeded' OR c.attention = 'duplicate_effect'
-                      OR c.result IS NOT DISTINCT FROM w.result) THEN 'applied'
+                 AND (w.status <> 'succeeded' OR c.result IS NOT DISTINCT FROM w.result)
+                THEN 'applied'
             WHEN q.lease_epoch = w.epoch AND q.attention = 'late_effect' THEN 'settle'
             ELSE 'fenced' END AS fate
   FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::jsonb[])

@@ -3,9 +3,12 @@
 -- $6 error, $7 status it would have set, $8 due in ms, $9 attempts delta, $10 worker.
 -- An effect settles what is open (attention late_effect where it had been declared without effect),
 -- marks an attempt that is in flight, overturns failed and cancelled, and is compared with an
--- earlier success. "No effect" settles unknown only when that attempt is the only unresolved one.
+-- earlier success. A second one beside an attempt in flight ends the operation at once: nothing
+-- that attempt may say could make it one effect again. A read has none: its answer ends what is
+-- open, and is otherwise just stored. A tool that is not in the catalogue counts as a write.
+-- "No effect" settles unknown only when that attempt is the only unresolved one.
 -- Returns one row: settled · flagged · duplicate · stored, and no row when the operation moved meanwhile:
--- then the statement is run again. Indexes: queue_pkey, outcome_pkey, event_operation.
+-- then the statement is run again. Indexes: queue_pkey, outcome_pkey, operation_pkey, event_operation.
 WITH open AS MATERIALIZED (
     SELECT q.* FROM outbox.queue q WHERE q.seq = $1::bigint FOR UPDATE
 ), closed AS MATERIALIZED (
@@ -13,8 +16,12 @@ WITH open AS MATERIALIZED (
 ), plan AS MATERIALIZED (
     SELECT coalesce(q.lease_epoch, c.lease_epoch) AS epoch,
            CASE WHEN $4 = 'effect' THEN
-                    CASE WHEN q.status = 'attempting' AND t.effect = 'read' THEN 'store'
-                         WHEN q.status = 'attempting' THEN 'mark'
+                    CASE WHEN t.effect = 'read' AND (q.seq IS NULL OR q.status = 'attempting')
+                             THEN 'store'
+                         WHEN q.status = 'attempting' AND q.attention IS DISTINCT FROM 'late_effect'
+                             THEN 'mark'
+                         WHEN q.status = 'attempting' AND q.result IS NOT DISTINCT FROM $5::jsonb
+                             THEN 'store'
                          WHEN q.seq IS NOT NULL THEN 'settle'
                          WHEN c.outcome <> 'succeeded' THEN 'overturn'
                          WHEN c.result IS DISTINCT FROM $5::jsonb AND NOT c.result_expired
@@ -37,7 +44,8 @@ WITH open AS MATERIALIZED (
       FROM (SELECT) one
       LEFT JOIN open q ON true
       LEFT JOIN closed c ON true
-      LEFT JOIN outbox.tool t ON t.tool = q.tool
+      LEFT JOIN outbox.operation o ON o.seq = $1::bigint
+      LEFT JOIN outbox.tool t ON t.tool = o.tool
      WHERE q.seq IS NOT NULL OR c.seq IS NOT NULL
 ), marked AS (
     UPDATE outbox.queue q SET attention = 'late_effect', result = $5::jsonb, ambiguous = true

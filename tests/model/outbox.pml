@@ -215,8 +215,18 @@ inline give_back(k) {
 inline record_late(k) {
     decide(k);
     if
+#ifdef MARK_AGAIN
     :: a[k].outcome == ok && row.status == attempting ->                              /* mark */
         row.proved = true; row.ambiguous = true; row.result = result_of(k)
+#else
+    :: a[k].outcome == ok && row.status == attempting && !row.proved ->               /* mark */
+        row.proved = true; row.ambiguous = true; row.result = result_of(k)
+    :: a[k].outcome == ok && row.status == attempting && row.proved && row.result == result_of(k)
+    :: a[k].outcome == ok && row.status == attempting && row.proved && row.result != result_of(k) ->
+        row.second = true;                            /* settle: two effects beside this attempt */
+        write(succeeded, by_evidence);
+        row.flagged = true
+#endif
     :: a[k].outcome == ok && is_open(row.status) && row.status != attempting ->     /* settle */
 #ifdef SETTLE_UNFLAGGED
         flag = (row.status != unknown);
@@ -421,7 +431,7 @@ proctype Prober(byte w) {
 end:
     do
     /* claim_probes.sql and the question in one step: asked later it could only find more. */
-    :: d_step { may_claim(w) && made != 0 && !two_made -> claim(w, found) }
+    :: d_step { may_claim(w) && made != 0 && !two_made -> claim(w, found); shown = effect_shown }
     :: d_step { may_claim(w) && two_made -> claim(w, give_up) }                   /* conflict */
     :: d_step { may_claim(w) && (made == 0 || may_miss) && believed -> claim(w, absent) }
     :: d_step { may_claim(w) && (made == 0 || may_miss) && !believed -> claim(w, ask_again) }
@@ -438,7 +448,6 @@ end:
             :: d[w].probe == absent -> to = (row.attempts >= ATTEMPTS || gave_up -> failed : scheduled)
             :: else -> to = unknown
             fi;
-            shown = effect_shown;
             finish_or_move(to, by_probe, shown);
             if :: d[w].probe == give_up && row.status == unknown -> row.flagged = true :: else fi
         :: else
@@ -521,7 +530,8 @@ end:
 #if !defined(EFFECTS_ONLY) && !defined(LAG)
     outside_hole((row.status != failed && row.status != cancelled) || made == 0, false_failure);
 #endif
-    must(!((seen & made) & ((seen & made) - 1)) || row.second || row.flagged, silent_duplicate)
+    /* An unknown one waits for a person, whose look-up shows both. */
+    must(!((seen & made) & ((seen & made) - 1)) || row.second || (row.status == unknown && row.flagged), silent_duplicate)
 }
 #endif
 

@@ -82,7 +82,9 @@ check no-evidence                       evidence_ignored $small -DNO_EVIDENCE
 check no-lease-expiry                   stuck  $small -DNO_EXPIRY
 check no-give-up                        "a cycle" $one -DLEASES=2 -DNO_GIVE_UP -DLIVE
 check in-flight-as-a-set                second_effect $one -DLEASES=3 -DEFFECTS_ONLY -DIN_FLIGHT_SET
+check two-late-effects-beside-a-third     none   $one -DLEASES=3 -DATTEMPTS=3 $hole -DONLY_RESIDUAL
 check release-of-what-is-proved         leased_after_proof $one -DLEASES=3 $hole -DONLY_RESIDUAL -DRELEASE_PROVED
+check marked-twice-without-a-flag       silent_duplicate $one -DLEASES=3 -DATTEMPTS=3 $hole -DONLY_RESIDUAL -DMARK_AGAIN
 check settled-without-a-flag            silent_duplicate $small $hole -DONLY_RESIDUAL -DSETTLE_UNFLAGGED
 
 if [ $full = yes ]; then

@@ -51,9 +51,7 @@ Fate MemoryStore::write(const Transition& t) {
     if (row.epoch != t.epoch.value + 1) return Fate::fenced;
     if (!row.is_final()) return row.status == t.to ? Fate::applied : Fate::fenced;
     const bool mine = row.status == t.to || late || row.attention == AttentionReason::late_effect;
-    const bool my_result = t.to != Status::succeeded ||
-                           row.attention == AttentionReason::duplicate_effect ||
-                           same(row.result, t.result);
+    const bool my_result = t.to != Status::succeeded || same(row.result, t.result);
     return mine && my_result ? Fate::applied : Fate::fenced;
 }
 
@@ -120,27 +118,33 @@ LateFate MemoryStore::record_late_now(const Transition& late) {
 LateFate MemoryStore::late_effect(Row& row, const Transition& late) {
     const auto tool = tools_.find(row.intent.tool);
     const bool read = tool != tools_.end() && tool->second.effect == Effect::read;
-    if (row.status == Status::attempting) {
-        if (read) return LateFate::stored;
+    if (read && (row.is_final() || row.status == Status::attempting)) return LateFate::stored;
+    const bool proved = !row.is_final() && row.attention == AttentionReason::late_effect;
+    if (row.status == Status::attempting && !proved) {
         row.attention = AttentionReason::late_effect;
         row.result = late.result;
         row.ambiguous = true;
         return LateFate::flagged;
     }
+    if (row.status == Status::attempting && same(row.result, late.result)) return LateFate::stored;
     if (row.status == Status::succeeded) {
         if (same(row.result, late.result)) return LateFate::stored;
         move(row, Status::succeeded);
         row.attention = AttentionReason::duplicate_effect;
         return LateFate::duplicate;
     }
-    const bool open = !row.is_final();
-    const bool wrong = row.status != Status::unknown && !(open && read);
+    const bool wrong = row.status != Status::unknown && !read;
     move(row, Status::succeeded);
+    row.error.reset();
+    row.due_at.reset();
+    if (proved) {  // its flag stays, and so does the result; another one is another effect
+        if (same(row.result, late.result)) return LateFate::flagged;
+        row.attention = AttentionReason::duplicate_effect;
+        return LateFate::duplicate;
+    }
     row.attention.reset();
     if (wrong) row.attention = AttentionReason::late_effect;
     row.result = late.result;
-    row.error.reset();
-    row.due_at.reset();
     return wrong ? LateFate::flagged : LateFate::settled;
 }
 

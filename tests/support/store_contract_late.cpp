@@ -138,11 +138,109 @@ void no_effect_among_others(StoreDriver& d) {
     CHECK(state(d, "op-1") == "unknown 7 2");
 }
 
+// Two late answers prove two effects while a third attempt is under way.
+struct Three {
+    LeasedAttempt first, second, third;
+};
+
+Three three_attempts(StoreDriver& d) {
+    std::vector<LeasedAttempt> attempts{overslept(d, "op-1")};
+    for (int i = 0; i < 2; ++i) {
+        believe_absent(d, Status::scheduled);
+        REQUIRE(maintain(d).promoted == 1);
+        attempts.push_back(lease_from(d).at(0));
+        if (i == 1) break;
+        d.pass(31s);
+        REQUIRE(maintain(d).lease_expired == 1);
+    }
+    REQUIRE(state(d, "op-1") == "attempting 11 3");
+    return {attempts[0], attempts[1], attempts[2]};
+}
+
+void two_late_effects(StoreDriver& d, const std::string& of_the_third) {
+    const auto a = three_attempts(d);
+    CHECK(late(d, success(a.first, "T-1")) == LateFate::flagged);
+    CHECK(late(d, success(a.first, "T-1")) == LateFate::stored);
+    CHECK(state(d, "op-1") == "attempting 11 3");
+    CHECK(late(d, success(a.second, "T-2")) == LateFate::duplicate);
+    const auto says_two_effects = [&] {
+        const auto seen = d.see("op-1");
+        CHECK(seen.status == "succeeded");
+        CHECK(seen.attention == "duplicate_effect");
+        CHECK(seen.result == "\"T-1\"");
+        CHECK(seen.error.empty());
+    };
+    says_two_effects();
+    // The third attempt comes too late in its turn; what it says is kept, and undoes nothing.
+    if (of_the_third == "refused") {
+        CHECK(write(d, failure(a.third)) == Fate::fenced);
+        CHECK(late(d, failure(a.third)) == LateFate::stored);
+    } else if (of_the_third == "another") {
+        CHECK(write(d, success(a.third, "T-3")) == Fate::fenced);
+        CHECK(late(d, success(a.third, "T-3")) == LateFate::duplicate);
+    } else {
+        CHECK(write(d, success(a.third, "T-1")) == Fate::applied);
+    }
+    says_two_effects();
+    CHECK(lease_from(d).empty());
+}
+
+// A read has no effect, so its late answer proves none: it ends what is open, and nothing else.
+LeasedAttempt second_look(StoreDriver& d, LeasedAttempt& first) {
+    first = overslept(d, "op-1", "look");
+    maintain(d);
+    return lease_from(d, "look").at(0);
+}
+
 void of_a_read(StoreDriver& d) {
-    const auto attempt = overslept(d, "op-1", "look");
-    CHECK(late(d, success(attempt, "seen")) == LateFate::settled);
+    SECTION("open") {
+        const auto attempt = overslept(d, "op-1", "look");
+        CHECK(late(d, success(attempt, "seen")) == LateFate::settled);
+        CHECK(d.see("op-1").status == "succeeded");
+        CHECK(d.see("op-1").attention.empty());
+    }
+    LeasedAttempt first;
+    SECTION("under way again") {
+        const auto second = second_look(d, first);
+        CHECK(late(d, success(first, "seen")) == LateFate::stored);
+        CHECK(write(d, success(second, "seen anew")) == Fate::applied);
+        CHECK(d.see("op-1").result == "\"seen anew\"");
+        CHECK(d.see("op-1").attention.empty());
+    }
+    SECTION("succeeded with another answer") {
+        REQUIRE(write(d, success(second_look(d, first), "seen anew")) == Fate::applied);
+        CHECK(late(d, success(first, "seen")) == LateFate::stored);
+        CHECK(d.see("op-1").result == "\"seen anew\"");
+        CHECK(d.see("op-1").attention.empty());
+    }
+    SECTION("failed") {
+        REQUIRE(write(d, failure(second_look(d, first))) == Fate::applied);
+        CHECK(late(d, success(first, "seen")) == LateFate::stored);
+        CHECK(d.see("op-1").status == "failed");
+        CHECK(d.see("op-1").attention.empty());
+    }
+    SECTION("cancelled") {
+        REQUIRE(write(d, again(second_look(d, first), 1h)) == Fate::applied);
+        REQUIRE(d.cancel("op-1"));
+        CHECK(late(d, success(first, "seen")) == LateFate::stored);
+        CHECK(d.see("op-1").status == "cancelled");
+        CHECK(d.see("op-1").attention.empty());
+    }
+}
+
+// Nobody published its tool, or somebody took it out of the catalogue: it may have had an effect.
+void of_an_unpublished_tool(StoreDriver& d) {
+    const auto attempt = insert_and_lease(d, "op-1", "nobody");
+    d.pass(31s);
+    CHECK(maintain(d).lease_expired == 0);  // waits for a daemon that knows the tool
+    CHECK(state(d, "op-1") == "attempting 1 1");
+    REQUIRE(write(d, again(attempt, 0ms)) == Fate::applied);
+    REQUIRE(d.cancel("op-1"));
+    CHECK(late(d, success(attempt, "T-1")) == LateFate::flagged);
     CHECK(d.see("op-1").status == "succeeded");
-    CHECK(d.see("op-1").attention.empty());
+    CHECK(d.see("op-1").attention == "late_effect");
+    CHECK(late(d, success(attempt, "T-2")) == LateFate::duplicate);
+    CHECK(d.see("op-1").attention == "duplicate_effect");
 }
 
 }  // namespace
@@ -162,7 +260,15 @@ std::vector<StoreCase> late_contract() {
         {"late effect: the attempt in flight ends in doubt", [](auto& d) { other_ends(d, doubt); }},
         {"late no effect: settles the only unresolved attempt", no_effect},
         {"late no effect: settles nothing among several", no_effect_among_others},
-        {"late effect of a read is no alarm", of_a_read},
+        {"late effects: two of them beside a third attempt that is refused",
+         [](auto& d) { two_late_effects(d, "refused"); }},
+        {"late effects: two of them beside a third attempt with its own",
+         [](auto& d) { two_late_effects(d, "another"); }},
+        {"late effects: two of them beside a third attempt that says the same",
+         [](auto& d) { two_late_effects(d, "the same"); }},
+        {"a late answer of a read is no alarm", of_a_read},
+        {"a late answer of a tool that nobody published counts as a write's", of_an_unpublished_tool
+        },
     };
 }
 
