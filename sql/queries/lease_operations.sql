@@ -5,6 +5,11 @@
 -- $6 request_hash, $7 priority and $8 seq of the mark behind which to look.
 -- Index: queue_ready, then a TID scan. No outer condition on status: the rows are locked and
 -- rechecked, and statistics of an empty table would turn it into a scan of everything pending.
+-- request_hash says what is in doubt once this attempt is: "absent" counts only for it. The key is
+-- always the first attempt's. So where daemons run different configurations, it becomes this
+-- attempt's hash only if that means the same key, and no earlier attempt was ever in doubt;
+-- otherwise it is the first one's with its bits inverted, which is no configuration's (key_settings
+-- finds the key all the same): then only "found" counts.
 WITH lane AS MATERIALIZED (
     SELECT w.tool, w.lim, w.after_priority, w.after_seq, w.request_hash,
            w.timeout_ms * interval '1 millisecond' AS timeout
@@ -28,7 +33,20 @@ WITH lane AS MATERIALIZED (
            started_at = coalesce(q.started_at, now()),
            deadline_at = now() + l.timeout,
            due_at = now() + l.timeout + $2::bigint * interval '1 millisecond',
-           request_hash = coalesce(q.request_hash, l.request_hash)
+           request_hash = CASE
+               WHEN q.request_hash IS NULL OR q.request_hash = l.request_hash THEN l.request_hash
+               WHEN NOT q.ambiguous AND EXISTS (
+                        SELECT FROM outbox.request was
+                          JOIN outbox.request is_now ON is_now.tool = was.tool
+                                                    AND is_now.key_settings = was.key_settings
+                         WHERE was.tool = q.tool
+                           AND was.request_hash IN (q.request_hash, ~q.request_hash)
+                           AND is_now.request_hash = l.request_hash)
+                   THEN l.request_hash
+               WHEN EXISTS (SELECT FROM outbox.request was
+                             WHERE was.tool = q.tool AND was.request_hash = q.request_hash)
+                   THEN ~q.request_hash
+               ELSE q.request_hash END
       FROM lane l
      WHERE l.tool = q.tool
        AND q.ctid = ANY (ARRAY (

@@ -281,9 +281,8 @@ asio::awaitable<void> MemoryStore::publish_tools(WorkerId, std::vector<ToolPolic
 asio::awaitable<std::optional<KeySettings>> MemoryStore::key_settings(
     std::string tool, std::int64_t request_hash
 ) {
-    auto work = [this, asked = std::pair(std::move(tool), request_hash)] {
-        const auto found = requests_.find(asked);
-        return found == requests_.end() ? std::nullopt : std::optional(found->second);
+    auto work = [this, tool = std::move(tool), request_hash] {
+        return recorded_key(tool, request_hash);
     };
     return round_trip(Method::lease, std::move(work));
 }

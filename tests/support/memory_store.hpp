@@ -158,6 +158,10 @@ class MemoryStore : public outbox::Store {
         const outbox::LeaseLane& lane,
         std::vector<outbox::LeasedAttempt>& leased
     );
+    [[nodiscard]] std::int64_t asked(const Row& row, std::int64_t hash) const;
+    [[nodiscard]] std::optional<outbox::KeySettings> recorded_key(
+        const std::string& tool, std::int64_t hash
+    ) const;
     using Lost = std::vector<std::pair<std::int64_t, std::int32_t>>;  // seq and epoch
     [[nodiscard]] Lost find_lost(
         const outbox::WorkerId& worker, const std::vector<outbox::Seq>& in_flight

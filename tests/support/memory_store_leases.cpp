@@ -14,7 +14,37 @@ namespace {
 constexpr int kPage = 500;  // per tool and kind, as in PgStore
 constexpr std::chrono::seconds kStale{15};
 
+bool was_absent_believed(const MemoryStore::Row& row) {
+    return std::any_of(row.events.begin(), row.events.end(), [](const Event& event) {
+        return event.kind == EventKind::probe && event.detail.find("believed") != nullptr;
+    });
+}
+
+bool same_key(const KeySettings& a, const KeySettings& b) {
+    return a.encoding == b.encoding && a.prefix == b.prefix && a.max_length == b.max_length &&
+           a.window == b.window;
+}
+
 }  // namespace
+
+// What an attempt under this hash leaves in doubt, as in lease_operations.sql.
+std::int64_t MemoryStore::asked(const Row& row, std::int64_t hash) const {
+    if (row.request_hash == 0 || row.request_hash == hash) return hash;
+    const auto first = recorded_key(row.intent.tool, row.request_hash);
+    const auto present = recorded_key(row.intent.tool, hash);
+    if (!row.ambiguous && first && present && same_key(*first, *present)) return hash;
+    const bool plain = requests_.contains({row.intent.tool, row.request_hash});
+    return plain ? ~row.request_hash : row.request_hash;
+}
+
+std::optional<KeySettings> MemoryStore::recorded_key(const std::string& tool, std::int64_t hash)
+    const {
+    for (const auto one : {hash, ~hash}) {
+        const auto found = requests_.find({tool, one});
+        if (found != requests_.end()) return found->second;
+    }
+    return std::nullopt;
+}
 
 void MemoryStore::lease_lane(
     const LeaseRequest& request, const LeaseLane& lane, std::vector<LeasedAttempt>& leased
@@ -41,7 +71,7 @@ void MemoryStore::lease_lane(
         row->due_at = row->deadline_at + request.margin;
         const bool first = !row->started_at;
         if (first) row->started_at = now();
-        if (row->request_hash == 0) row->request_hash = lane.request_hash;
+        row->request_hash = asked(*row, lane.request_hash);
         LeasedAttempt attempt;
         attempt.intent = row->intent;
         fill_original(attempt.intent);
@@ -133,6 +163,7 @@ std::vector<ClaimedProbe> MemoryStore::claim_now(
             claim.last_absent_at = row->probe.last_absent_at;
             claim.flagged = row->attention.has_value();
             claim.asked = row->asked;
+            claim.absent_believed = row->attempts > 1 && was_absent_believed(*row);
             claims.push_back(std::move(claim));
         }
     }

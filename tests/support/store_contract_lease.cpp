@@ -69,21 +69,74 @@ void not_leased(StoreDriver& d) {
     CHECK(state(d, "later") == "scheduled 0 0");
 }
 
-void keeps_the_first(StoreDriver& d) {
-    const auto first = insert_and_lease(d, "op-1");
-    REQUIRE(write(d, again(first, 0ms)) == Fate::applied);
-    d.pass(1s);
-    REQUIRE(maintain(d).promoted == 1);
+LeasedAttempt lease_as(StoreDriver& d, std::int64_t request_hash) {
     LeaseRequest request{.worker = WorkerId(kMe), .margin = 10s, .lanes = {}};
     request.lanes.push_back(
-        {.tool = "ticket", .limit = 1, .timeout = 20s, .request_hash = 8, .after = {}}
+        {.tool = "ticket", .limit = 1, .timeout = 20s, .request_hash = request_hash, .after = {}}
     );
-    const auto second = wait_for(d.store().lease(request)).at(0);
+    return wait_for(d.store().lease(request)).at(0);
+}
+
+LeasedAttempt lease_again_as(StoreDriver& d, const LeasedAttempt& before, std::int64_t hash) {
+    REQUIRE(write(d, again(before, 0ms)) == Fate::applied);
+    d.pass(1s);
+    REQUIRE(maintain(d).promoted == 1);
+    return lease_as(d, hash);
+}
+
+void keeps_the_first(StoreDriver& d) {
+    const auto first = insert_and_lease(d, "op-1");
+    const auto second = lease_again_as(d, first, 7);
     CHECK(second.request_hash == 7);
     CHECK(second.attempts == 2);
     CHECK(second.epoch.value == 4);
     CHECK(second.leased_at - second.first_attempt_at >= 1s);
     CHECK_FALSE(second.eligible_since.has_value());
+}
+
+// Daemons with the old configuration (7) beside daemons with a new one: 8 has the same key
+// settings, 9 others. What a look-up is compared with is what was sent last, and matches no
+// configuration where the key is still the first attempt's; the key always is.
+void other_requests(StoreDriver& d) {
+    auto policy = contract_policy("ticket");
+    for (const std::int64_t hash : {8, 9}) {
+        policy.request_hash = hash;
+        policy.key.prefix = hash == 9 ? "p-" : "";
+        wait_for(d.store().publish_tools(WorkerId(kOther), {policy}));
+    }
+    const auto prefix = [&](const LeasedAttempt& attempt) {
+        return wait_for(d.store().key_settings("ticket", attempt.request_hash)).value().prefix;
+    };
+    const auto matches_none = [](const LeasedAttempt& attempt) {
+        return attempt.request_hash != 0 && attempt.request_hash != 7 &&
+               attempt.request_hash != 8 && attempt.request_hash != 9;
+    };
+    SECTION("no attempt in doubt, the same key") {
+        const auto second = lease_again_as(d, insert_and_lease(d, "op-1"), 8);
+        CHECK(second.request_hash == 8);
+        REQUIRE(write(d, doubt(second)) == Fate::applied);
+        CHECK(claim_from(d).at(0).request_hash == 8);
+    }
+    SECTION("no attempt in doubt, another key") {
+        const auto second = lease_again_as(d, insert_and_lease(d, "op-1"), 9);
+        CHECK(matches_none(second));
+        CHECK(prefix(second).empty());
+        const auto third = lease_again_as(d, second, 9);
+        CHECK(matches_none(third));
+        CHECK(prefix(third).empty());
+        CHECK(lease_again_as(d, third, 8).request_hash == 8);
+    }
+    SECTION("an attempt was in doubt: a later absent says nothing of that one") {
+        REQUIRE(write(d, doubt(insert_and_lease(d, "op-1"))) == Fate::applied);
+        REQUIRE(write(d, verdict(claim_from(d).at(0), Status::scheduled)) == Fate::applied);
+        d.pass(1s);
+        REQUIRE(maintain(d).promoted == 1);
+        const auto second = lease_as(d, 8);
+        CHECK(matches_none(second));
+        CHECK(prefix(second).empty());
+        REQUIRE(write(d, doubt(second)) == Fate::applied);
+        CHECK(claim_from(d).at(0).request_hash == second.request_hash);
+    }
 }
 
 void lost_leases(StoreDriver& d) {
@@ -122,6 +175,7 @@ std::vector<StoreCase> lease_contract() {
         {"a lease keeps to limits, priorities, lanes and marks", limits},
         {"paused, expired and scheduled operations are not leased", not_leased},
         {"the first attempt's request and start stay", keeps_the_first},
+        {"an attempt that asks otherwise than the first one says so", other_requests},
         {"lost leases go back, those in flight and others' do not", lost_leases},
         {"a lost lease with a proved effect does not go back", lost_but_proved},
     };

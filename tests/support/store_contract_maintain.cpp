@@ -153,6 +153,25 @@ void flagged(StoreDriver& d) {
     CHECK(d.see("op-1").attention.empty());
 }
 
+// Where an absent was believed, two matches are two effects: the claim says so.
+void believed_before(StoreDriver& d) {
+    REQUIRE(write(d, doubt(insert_and_lease(d, "op-1"))) == Fate::applied);
+    auto first = claim_from(d).at(0);
+    CHECK_FALSE(first.absent_believed);
+    auto absent = verdict(first, Status::scheduled);
+    absent.events.at(0).detail.set("believed", true);
+    REQUIRE(write(d, absent) == Fate::applied);
+    REQUIRE(maintain(d).promoted == 1);
+    REQUIRE(write(d, doubt(lease_from(d).at(0))) == Fate::applied);
+    CHECK(claim_from(d).at(0).absent_believed);
+    // A person's verdict, or one that was not believed, is none.
+    REQUIRE(write(d, doubt(insert_and_lease(d, "op-2"))) == Fate::applied);
+    REQUIRE(write(d, verdict(claim_from(d).at(0), Status::scheduled)) == Fate::applied);
+    REQUIRE(maintain(d).promoted == 1);
+    REQUIRE(write(d, doubt(lease_from(d).at(0))) == Fate::applied);
+    CHECK_FALSE(claim_from(d).at(0).absent_believed);
+}
+
 void catalogue(StoreDriver& d) {
     auto changed = contract_policy("ticket");
     changed.request_hash = 8;
@@ -183,6 +202,7 @@ std::vector<StoreCase> maintenance_contract() {
         {"expires_at ends what was not attempted", expires_at},
         {"a probe is claimed by one prober at a time", claims},
         {"a flagged operation is probed only when a person asks", flagged},
+        {"a claim knows whether an absent was believed before", believed_before},
         {"key settings of every request, samples of what is open", catalogue},
     };
 }
