@@ -21,6 +21,7 @@ std::optional<ClockWatch::Duration> ClockWatch::observe(const ClockSample& sampl
         // Several lanes report: a sample may be a little older than the last one.
         const auto slew = std::max(sample.after - known_at_, Duration::zero()) / kSlew;
         const Offset expected{.low = known_->low - slew, .high = known_->high + slew};
+        unseen_ = kStep + (seen.high - seen.low) + (expected.high - expected.low);
         if (seen.low > expected.high + kStep) {
             step = seen.low - expected.high;
         } else if (seen.high < expected.low - kStep) {
@@ -33,6 +34,7 @@ std::optional<ClockWatch::Duration> ClockWatch::observe(const ClockSample& sampl
         known_ = both.low <= both.high ? both : seen;
     } else {
         known_ = seen;
+        unseen_ = kStep + (seen.high - seen.low);
     }
     known_at_ = std::max(known_at_, sample.after);
     if (step) stepped_at_ = sample.after;

@@ -24,6 +24,10 @@ class ClockWatch {
     // settling take that long; zero: it is.
     [[nodiscard]] Duration distrusted(BootClock::time_point then, Duration lasting) const;
 
+    // A step this long may have gone unnoticed: a second, and what the round trips leave open. A
+    // deadline on the database's clock is certainly over so much later.
+    [[nodiscard]] Duration unseen() const { return unseen_; }
+
  private:
     // Database time minus boot time lies between the two.
     struct Offset {
@@ -33,6 +37,7 @@ class ClockWatch {
     std::optional<Offset> known_;
     BootClock::time_point known_at_{};
     std::optional<BootClock::time_point> stepped_at_;
+    Duration unseen_{};
 };
 
 }  // namespace outbox

@@ -20,6 +20,10 @@ Json describe(const Error& error) {
     return detail;
 }
 
+int allowed_attempts(const LeasedAttempt& attempt, const ToolPolicy& policy) {
+    return attempt.intent.max_attempts.value_or(policy.retry.max_attempts);
+}
+
 // One attempt's end; every member function is one row of the table in contract/states.md.
 class AttemptEnd {
  public:
@@ -30,7 +34,7 @@ class AttemptEnd {
         next_.id = attempt.intent.id;
         next_.tool = attempt.intent.tool;
         next_.epoch = attempt.epoch;
-        max_attempts_ = attempt.intent.max_attempts.value_or(policy.retry.max_attempts);
+        max_attempts_ = allowed_attempts(attempt, policy);
     }
 
     Transition succeeded(Succeeded outcome) {
@@ -55,15 +59,12 @@ class AttemptEnd {
     }
 
     Transition rejected(Rejected outcome) {
-        if (is_read()) {
-            if (!outcome.sent) next_.attempts_delta = -1;
-            return failed(std::move(outcome.error));
-        }
-        if (attempt_.ambiguous && !outcome.proves_absence) {
-            // Maybe the echo of our own success: it proves nothing, not even as late evidence.
+        if (attempt_.ambiguous && !outcome.proves_absence && !is_read()) {
+            // Maybe the echo of our own success: it proves nothing, not even as late evidence. It
+            // counts as an attempt even when unsent, so that it ends some day.
             return echo(std::move(outcome.error));
         }
-        next_.evidence = Evidence::no_effect;
+        if (!is_read()) next_.evidence = Evidence::no_effect;
         if (!outcome.sent) next_.attempts_delta = -1;
         return failed(std::move(outcome.error));
     }
@@ -221,6 +222,15 @@ Transition decide_attempt(
         },
         outcome
     );
+}
+
+std::optional<Outcome> decide_before(const LeasedAttempt& attempt, const ToolPolicy& policy) {
+    const auto& intent = attempt.intent;
+    if (!intent.unreadable.empty()) return refused({"invalid_arguments", intent.unreadable});
+    if (attempt.attempts > allowed_attempts(attempt, policy)) {
+        return refused({"attempts_used_up", "No attempt is left; nobody saw the last one end."});
+    }
+    return std::nullopt;
 }
 
 Transition decide_release(const LeasedAttempt& attempt) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <chrono>
+#include <optional>
 
 #include "outbox/operation.hpp"
 #include "outbox/outcome.hpp"
@@ -20,6 +20,13 @@ namespace outbox {
     double random
 );
 
+// How an attempt ends that must not begin: what it is to be called with cannot be read, or it is
+// one too many. The latter are reads whose worker died with each attempt (nobody was there to count
+// them; of a write the reconciler does), and operations whose max_attempts was lowered meanwhile.
+[[nodiscard]] std::optional<Outcome> decide_before(
+    const LeasedAttempt& attempt, const ToolPolicy& policy
+);
+
 // An attempt that provably never sent a byte, given back at shutdown.
 [[nodiscard]] Transition decide_release(const LeasedAttempt& attempt);
 
@@ -30,6 +37,12 @@ namespace outbox {
     const ToolPolicy& policy,
     DbTime now,
     double random
+);
+
+// An unknown operation of a tool that is a read now: nobody is asked. Nobody had published the tool
+// when the database came back on another timeline, or it was a write then.
+[[nodiscard]] Transition decide_read(
+    const ClaimedProbe& claim, const ToolPolicy& policy, DbTime now, double random
 );
 
 // An unknown operation of a tool that only a person can answer for: nobody is asked.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "outbox/decide.hpp"
@@ -36,14 +37,7 @@ class ProbeEnd {
 
     Transition absent() {
         detail_.set("verdict", "absent");
-        // 0: no attempt is recorded (timeline change), so the request is the present one.
-        if (claim_.request_hash != 0 && claim_.request_hash != policy_.request_hash) {
-            return inconclusive(
-                {"request_changed",
-                 "The tool's configuration changed since the attempt: what is "
-                 "looked for now may not be what was sent."}
-            );
-        }
+        if (!asks_what_was_sent()) return request_changed();
         if (claim_.distrust > milliseconds(0)) {
             detail_.set("clock_stepped", true);
             forget_absent();
@@ -88,6 +82,12 @@ class ProbeEnd {
         return attention(twice ? AttentionReason::duplicate_effect : AttentionReason::conflict);
     }
 
+    // A read has no effect that could be in doubt; unless what was sent was no read.
+    Transition read() {
+        detail_.set("effect", "read");
+        return asks_what_was_sent() ? did_not_happen() : request_changed();
+    }
+
     Transition inconclusive(Error error) {
         if (detail_.find("verdict") == nullptr) detail_.set("verdict", "inconclusive");
         explain(std::move(error));
@@ -95,6 +95,19 @@ class ProbeEnd {
     }
 
  private:
+    // 0: no attempt is recorded (timeline change), so the request is the present one.
+    [[nodiscard]] bool asks_what_was_sent() const {
+        return claim_.request_hash == 0 || claim_.request_hash == policy_.request_hash;
+    }
+
+    Transition request_changed() {
+        return inconclusive(
+            {"request_changed",
+             "The tool's configuration changed since the attempt: what is "
+             "looked for now may not be what was sent."}
+        );
+    }
+
     void tell(EventKind kind) { next_.events.push_back({kind, detail_}); }
 
     void explain(Error error) {
@@ -160,8 +173,10 @@ class ProbeEnd {
 
     Transition failed(std::string code, const std::string& why) {
         next_.to = Status::failed;
-        explain({std::move(code), "It did not happen (the other side was asked), and " + why + "."}
-        );
+        const bool read = policy_.effect == Effect::read;
+        const std::string_view known =
+            read ? "It is a read" : "It did not happen (the other side was asked)";
+        explain({std::move(code), std::string(known) + ", and " + why + "."});
         tell(EventKind::probe);
         return std::move(next_);
     }
@@ -196,6 +211,12 @@ Transition decide_probe(
         },
         verdict
     );
+}
+
+Transition decide_read(
+    const ClaimedProbe& claim, const ToolPolicy& policy, DbTime now, double random
+) {
+    return ProbeEnd(claim, policy, now, random).read();
 }
 
 Transition decide_manual(const ClaimedProbe& claim) {

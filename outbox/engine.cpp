@@ -89,6 +89,7 @@ Engine::Engine(
     reconciler_.distrusted = [this](BootClock::time_point started, const ToolPolicy& policy) {
         return clock_.distrusted(started, longest_ + policy.reconcile.settle);
     };
+    reconciler_.unseen_step = [this] { return clock_.unseen(); };
     store_.on_clock = [this](const ClockSample& sample) { clock_read(sample); };
     store_.on_timeline = [this](const TimelineChange& change) { timeline_changed(change); };
     maintainer_.on_progress = [this](const MaintenanceReport& report) { progressed(report); };

@@ -1,8 +1,5 @@
 #include "outbox/executor.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <string>
 #include <utility>
 
@@ -38,14 +35,14 @@ Executor::Executor(
     Random& random,
     TaskGroup::OnEscape on_escape
 )
-    : executor_(executor),
-      completer_(completer),
+    : completer_(completer),
       keys_(keys),
       observer_(observer),
       log_(log),
       failpoints_(failpoints),
       random_(random),
-      attempts_(executor, std::move(on_escape)) {}
+      attempts_(executor, std::move(on_escape)),
+      calls_(std::move(executor)) {}
 
 void Executor::start(Dispatch dispatch) {
     in_flight_.insert(dispatch.attempt.intent.seq);
@@ -55,7 +52,7 @@ void Executor::start(Dispatch dispatch) {
 void Executor::cut() {
     draining_ = true;
     cut_ = true;
-    for (auto& call : calls_) call.emit(asio::cancellation_type::terminal);
+    calls_.cut();
 }
 
 std::vector<Seq> Executor::in_flight() const {
@@ -103,9 +100,7 @@ asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
     Outcome outcome;
     try {
         co_await failpoints_.hit(FailpointId::after_lease_before_dispatch);
-        if (!leased.intent.unreadable.empty()) {
-            co_return refused({"invalid_arguments", leased.intent.unreadable});
-        }
+        if (auto end = decide_before(leased, dispatch.entry->policy)) co_return std::move(*end);
         // A plain insert can name the tool, but it undoes nothing: only outbox.compensate does.
         if (dispatch.entry->policy.compensation && !leased.intent.compensates) {
             co_return refused(
@@ -141,19 +136,7 @@ asio::awaitable<Outcome> Executor::call_tool(const Dispatch& dispatch, std::stri
         .first_sent_at = dispatch.attempt.first_attempt_at,
         .ambiguous = dispatch.attempt.ambiguous,
     };
-    // A coroutine of its own, so that cutting it leaves this one able to record its end.
-    const auto signal = calls_.emplace(calls_.end());
-    auto calling = dispatch.entry->tool->execute(std::move(call), deadline_of(dispatch));
-    auto token = asio::bind_cancellation_slot(signal->slot(), asio::use_awaitable);
-    Outcome outcome;
-    try {
-        auto spawned = asio::co_spawn(executor_, std::move(calling), token);
-        outcome = co_await std::move(spawned);
-    } catch (const std::exception& error) {
-        outcome = lost(error.what());
-    }
-    calls_.erase(signal);
-    co_return outcome;
+    return calls_.run(dispatch.entry->tool->execute(std::move(call), deadline_of(dispatch)));
 }
 
 void Executor::report(

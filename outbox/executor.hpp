@@ -2,12 +2,11 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <functional>
-#include <list>
 #include <unordered_set>
 #include <vector>
 
+#include "outbox/calls.hpp"
 #include "outbox/clock.hpp"
 #include "outbox/completer.hpp"
 #include "outbox/failpoint.hpp"
@@ -68,7 +67,6 @@ class Executor {
     asio::awaitable<Outcome> call_tool(const Dispatch& dispatch, std::string key);
     void report(const LeasedAttempt& attempt, const Outcome& outcome, const Transition& next);
 
-    asio::any_io_executor executor_;
     Completer& completer_;
     ProviderKeys& keys_;
     Observer& observer_;
@@ -79,7 +77,7 @@ class Executor {
     // Two attempts of one operation may be here at once: the old one still waits for its write's
     // fate while this worker leased the next one. Each leaves by its own entry.
     std::unordered_multiset<Seq> in_flight_;
-    std::list<asio::cancellation_signal> calls_;  // of the tool calls under way
+    Calls calls_;
     bool draining_ = false;
     bool cut_ = false;
 };

@@ -1,9 +1,6 @@
 #include "outbox/reconciler.hpp"
 
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
 #include "outbox/decide.hpp"
@@ -23,8 +20,7 @@ Reconciler::Reconciler(
     Settings settings,
     TaskGroup::OnEscape on_escape
 )
-    : executor_(executor),
-      store_(store),
+    : store_(store),
       tools_(tools),
       completer_(completer),
       keys_(keys),
@@ -34,7 +30,8 @@ Reconciler::Reconciler(
       random_(random),
       settings_(std::move(settings)),
       probes_(executor, std::move(on_escape)),
-      alarm_(std::move(executor)) {}
+      alarm_(executor),
+      calls_(std::move(executor)) {}
 
 asio::awaitable<void> Reconciler::run() {
     while (!stopping_) {
@@ -66,18 +63,17 @@ void Reconciler::stop() {
 
 void Reconciler::cut() {
     stop();
-    for (auto& call : calls_) call.emit(asio::cancellation_type::terminal);
+    calls_.cut();
 }
 
 // Manual tools are claimed too: whoever declared the lease expired did not know that only a person
-// can help. Reads have no unknown.
+// can help. So are reads: what became unknown while nobody served the tool, or it was a write.
 std::vector<ReconcileLane> Reconciler::lanes() const {
     std::vector<ReconcileLane> lanes;
     int free = settings_.concurrency - static_cast<int>(probes_.size());
     const int share =
         std::max(1, free / static_cast<int>(std::max<std::size_t>(tools_.all().size(), 1)));
     for (const auto& [name, entry] : tools_.all()) {
-        if (entry.policy.effect == Effect::read) continue;
         const auto running = running_.find(name);
         const int own =
             settings_.tool_concurrency - (running == running_.end() ? 0 : running->second);
@@ -126,6 +122,9 @@ asio::awaitable<void> Reconciler::run_probe(
 asio::awaitable<Transition> Reconciler::settle(
     ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
 ) {
+    if (entry.policy.effect == Effect::read) {
+        co_return decide_read(claim, entry.policy, claim.probe_started_at, random_.uniform());
+    }
     if (entry.policy.reconcile.manual) co_return decide_manual(claim);
     const Deadline deadline{claimed_at + entry.policy.timeout};
     auto asking = ask(claim, entry, deadline);
@@ -135,6 +134,7 @@ asio::awaitable<Transition> Reconciler::settle(
         claim.distrust =
             std::chrono::ceil<std::chrono::milliseconds>(distrusted(claimed_at, entry.policy));
     }
+    if (unseen_step) claim.deadline_at += std::chrono::ceil<DbTime::duration>(unseen_step());
     const auto elapsed =
         std::chrono::duration_cast<DbTime::duration>(BootClock::now() - claimed_at);
     auto next = decide_probe(
@@ -172,29 +172,12 @@ asio::awaitable<Verdict> Reconciler::ask(
             .first_sent_at = claim.first_attempt_at,
         };
         call.provider_key = co_await std::move(deriving);
-        auto calling = call_tool(std::move(call), entry, deadline);
+        auto calling = calls_.run(entry.tool->probe(std::move(call), deadline));
         verdict = co_await std::move(calling);
         co_await failpoints_.hit(FailpointId::after_probe_before_settle);
     } catch (const std::exception& error) {
         verdict = Inconclusive{.error = {"probe_failed", error.what()}};
     }
-    co_return verdict;
-}
-
-asio::awaitable<Verdict> Reconciler::call_tool(
-    ToolCall call, const ToolEntry& entry, Deadline deadline
-) {
-    const auto signal = calls_.emplace(calls_.end());
-    auto calling = entry.tool->probe(std::move(call), deadline);
-    auto token = asio::bind_cancellation_slot(signal->slot(), asio::use_awaitable);
-    Verdict verdict;
-    try {
-        auto spawned = asio::co_spawn(executor_, std::move(calling), token);
-        verdict = co_await std::move(spawned);
-    } catch (const std::exception& error) {
-        verdict = Inconclusive{.error = {"probe_failed", error.what()}};
-    }
-    calls_.erase(signal);
     co_return verdict;
 }
 

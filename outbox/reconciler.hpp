@@ -2,16 +2,15 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <chrono>
 #include <functional>
-#include <list>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "outbox/alarm.hpp"
 #include "outbox/backoff.hpp"
+#include "outbox/calls.hpp"
 #include "outbox/completer.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/log.hpp"
@@ -54,6 +53,8 @@ class Reconciler {
     // From a probe's start on, for how long the database's clock is not trusted (ClockWatch).
     std::function<std::chrono::nanoseconds(BootClock::time_point started, const ToolPolicy&)>
         distrusted;
+    // How long a step of that clock may be without being noticed.
+    std::function<std::chrono::nanoseconds()> unseen_step;
     // Called with each verdict's transition once it is written.
     std::function<void(const Transition&)> on_written;
 
@@ -82,9 +83,7 @@ class Reconciler {
     asio::awaitable<Verdict> ask(
         const ClaimedProbe& claim, const ToolEntry& entry, Deadline deadline
     );
-    asio::awaitable<Verdict> call_tool(ToolCall call, const ToolEntry& entry, Deadline deadline);
 
-    asio::any_io_executor executor_;
     Store& store_;
     const Toolset& tools_;
     Completer& completer_;
@@ -99,7 +98,7 @@ class Reconciler {
     Backoff backoff_;
     Pulse pulse_;
     std::map<std::string, int, std::less<>> running_;  // per tool
-    std::list<asio::cancellation_signal> calls_;
+    Calls calls_;
     bool more_ = false;  // the last claim was full
     bool stopping_ = false;
 };

@@ -21,7 +21,8 @@ Draw::Draw(Dice& dice) {
     margin = dice.between(500ms, 3s);
     manual = dice.chance(0.2);
     read = dice.chance(0.2);
-    reconfigured = dice.chance(0.15);
+    reconfigured = dice.chance(0.2);
+    rolling = dice.chance(0.7);
     hole = dice.chance(0.1);
 
     way = dice.chance(0.5) ? dice.between(50ms, 300ms) : dice.between(500ms, 4s);
@@ -54,7 +55,7 @@ Draw::Draw(Dice& dice) {
     write.reconcile.confirmations = 1 + dice.below(3);
     // As tight as it may be: by then whatever was sent is seen.
     auto& rules = write.reconcile;
-    rules.settle = way + lag + (steps ? 1'000ms : 0ms);
+    rules.settle = way + lag;
     if (rules.confirmations > 1 && dice.chance(0.7)) {
         // A replica behind for longer, which the confirmations cover.
         const auto apart = std::max(rules.interval, rules.settle / 2);

@@ -40,6 +40,7 @@ struct Draw {
     bool manual;        // there is a tool only a person can reconcile
     bool read;          // there is a read tool
     bool reconfigured;  // restarts in the middle bring a file that asks elsewhere
+    bool rolling;       // … one daemon after the other, and maybe back again
 
     // The network and the other side.
     milliseconds way;  // a request is at the provider by then, or never

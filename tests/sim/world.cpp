@@ -294,10 +294,17 @@ void World::plan_chaos() {
     for (int blows = dice_.below(10); blows > 0; --blows) {
         Time::instance().plan(dice_.up_to(draw_.chaos), [this] { strike(); });
     }
-    if (draw_.reconfigured) {
-        // A new file for all of them at once: nobody runs the old one beside the new one.
-        Time::instance().plan(draw_.chaos / 4 + dice_.up_to(draw_.chaos / 2), [this] {
-            note("reconfigured");
+    if (draw_.reconfigured && draw_.rolling) {
+        // The old file beside the new one: whoever crashes meanwhile comes back with the newest.
+        for (int changes = 1 + dice_.below(3); changes > 0; --changes) {
+            plan_change([this] {
+                account_ = 1 - account_;
+                crash(*machines_[static_cast<std::size_t>(dice_.below(draw_.machines))]);
+            });
+        }
+    } else if (draw_.reconfigured) {
+        // A new file for all of them at once.
+        plan_change([this] {
             account_ = 1;
             for (auto& machine : machines_) crash(*machine);
         });
@@ -308,6 +315,15 @@ void World::plan_chaos() {
         }
     }
     Time::instance().plan(draw_.chaos, [this] { calm_down(); });
+}
+
+void World::plan_change(std::function<void()> change) {
+    const auto at = draw_.chaos / 4 + dice_.up_to(draw_.chaos / 2);
+    Time::instance().plan(at, [this, change = std::move(change)] {
+        note("reconfigured");
+        saw("reconfigured");
+        change();
+    });
 }
 
 void World::strike() {

@@ -68,6 +68,7 @@ class World {
     void plan_compensations(const std::string& id);
     void plan_person(const std::string& id);
     void plan_chaos();
+    void plan_change(std::function<void()> change);
     void strike();
     void step_clock();
     void calm_down();

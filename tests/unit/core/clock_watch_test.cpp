@@ -72,6 +72,31 @@ TEST_CASE("a step behind a slow statement is seen by the next quick one") {
     CHECK(watch.observe(sample(10'000ms, 2000ms)));
 }
 
+// Whatever the round trips are: a step that is not reported is no longer than what unseen() says.
+TEST_CASE("what a step may be without being noticed is known") {
+    for (const auto before : {0ms, 40ms, 3000ms}) {
+        for (const auto after : {0ms, 40ms, 3000ms}) {
+            std::chrono::milliseconds longest = 0ms;
+            for (auto step = 0ms; step <= 20'000ms; step += 50ms) {
+                ClockWatch watch;
+                REQUIRE_FALSE(watch.observe(sample(0ms, 0ms, before)));
+                const auto seen = watch.observe(sample(10'000ms, step, after));
+                if (!seen) longest = step;
+                INFO(before.count() << " " << after.count() << " " << step.count());
+                if (!seen) CHECK(step <= watch.unseen());
+            }
+            CHECK(longest >= 1000ms);
+        }
+    }
+    // Steps that hide behind each other's slow statements end with the next quick one.
+    ClockWatch watch;
+    watch.observe(sample(0ms));
+    REQUIRE_FALSE(watch.observe(sample(1'000ms, 3'000ms, 8'000ms)));
+    CHECK(watch.unseen() >= 9s);
+    CHECK(watch.observe(sample(20'000ms, 3'000ms)));
+    CHECK(watch.unseen() < 1100ms);
+}
+
 TEST_CASE("absent while the clock is distrusted is asked again, and counts for nothing") {
     outbox::ToolPolicy policy;
     policy.request_hash = 7;
@@ -132,4 +157,28 @@ TEST_CASE("the loops believe no absent for a while after the database's clock st
     REQUIRE(called.size() == 2);
     // As long as the slowest tool's attempt may last; its own would have been over in 35 ms.
     CHECK(called[1] - now >= 700ms);
+}
+
+// A second, and the round trips: that long a step hides, so the deadline may be that much later.
+TEST_CASE("the loops believe no absent while an unnoticed step could explain it") {
+    test::MemoryStore store;
+    test::FakeTool::Script script;
+    test::Daemon daemon(store);
+    std::vector<BootClock::time_point> called;
+    script.execute = [&](const auto&) -> outbox::Outcome {
+        called.push_back(BootClock::now());
+        if (called.size() > 1) return outbox::Succeeded{};
+        return outbox::Unknown{.cause = outbox::Cause::timeout, .error = {"timeout", ""}};
+    };
+    auto policy = test::quick_policy("t");
+    policy.timeout = 30ms;
+    daemon.add_tool(policy, script);
+    daemon.start();
+    const auto now = BootClock::now();
+    store.on_clock({.database = store.now(), .before = now - 200ms, .after = now});
+    store.insert("t", "a");
+    daemon.run_until_settled("a");
+    CHECK(store.row("a").status == outbox::Status::succeeded);
+    REQUIRE(called.size() == 2);
+    CHECK(called[1] - now >= 1200ms + policy.timeout);
 }

@@ -253,3 +253,33 @@ TEST_CASE("what waits for a person is probed once when asked; settling it is all
         CHECK_FALSE(next.attention.has_value());  // the one that is there stays
     }
 }
+
+TEST_CASE("an unknown of what is a read now is tried again, unless something else was sent") {
+    auto policy = tool();
+    policy.effect = Effect::read;
+    const auto as_read = [&](const ClaimedProbe& claimed) {
+        return decide_read(claimed, policy, kNow, 0.5);
+    };
+    auto claimed = claim();
+    claimed.request_hash = 0;  // no attempt: the database came back on another timeline
+    claimed.attempts = 0;
+    claimed.deadline_at = kNow + 20s;  // there is nothing to wait for
+    auto next = as_read(claimed);
+    CHECK(next.to == Status::scheduled);
+    CHECK(kinds(next) == "probe");
+    CHECK(next.events[0].detail.find("believed") == nullptr);
+    claimed.request_hash = 7;
+    claimed.attempts = 8;
+    next = as_read(claimed);
+    CHECK(next.to == Status::failed);
+    CHECK(next.error->code == "attempts_used_up");
+
+    // Its configuration was another one then, maybe a write's.
+    claimed.request_hash = 8;
+    next = as_read(claimed);
+    CHECK(next.to == Status::unknown);
+    CHECK(next.error->code == "request_changed");
+    CHECK(next.due_in.has_value());
+    claimed.unknown_since = kNow - 24h;
+    CHECK(as_read(claimed).attention == AttentionReason::give_up);
+}

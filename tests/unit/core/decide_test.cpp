@@ -125,6 +125,28 @@ TEST_CASE("refused before the first byte: failed, and the attempt is given back"
     );
 }
 
+TEST_CASE("an attempt that is one too many is refused before anything is sent") {
+    const auto code = [](const LeasedAttempt& leased, const ToolPolicy& policy) {
+        const auto end = decide_before(leased, policy);
+        return end ? std::get<Rejected>(*end).error.code : "";
+    };
+    for (const auto& policy : {read_tool(), write_tool()}) {
+        CHECK(code(attempt(8), policy).empty());
+        CHECK(code(attempt(9), policy) == "attempts_used_up");
+        auto own = attempt(2);
+        own.intent.max_attempts = 1;
+        CHECK(code(own, policy) == "attempts_used_up");
+        own.intent.unreadable = "not JSON";
+        CHECK(code(own, policy) == "invalid_arguments");
+    }
+    const auto read = decide(attempt(9), *decide_before(attempt(9), read_tool()), read_tool());
+    CHECK(read.to == Status::failed);
+    CHECK(read.attempts_delta == -1);
+    // max_attempts was lowered: what may have happened is asked about.
+    const auto write = decide(doubtful(9), *decide_before(doubtful(9), write_tool()));
+    CHECK(write.to == Status::unknown);
+}
+
 TEST_CASE("attempting → scheduled: after the back-off") {
     const auto next = decide(attempt(3), later());
     CHECK(next.to == Status::scheduled);

@@ -467,6 +467,49 @@ TEST_CASE("an abandoned lease of a read is tried again, of a write it is asked a
     CHECK(reads.calls.size() == 1);
 }
 
+// Its answer kills the daemon, say. Nobody is there to count these attempts but the next daemon.
+TEST_CASE("a read whose daemon dies with every attempt ends, within its attempts") {
+    MemoryStore store;
+    int begun = 0;
+    std::string id = "r";
+    store.insert("r", id, 3);
+    for (int i = 0; i < 20 && !store.row(id).is_final(); ++i) {
+        Script script;
+        script.execute_takes = 1h;
+        Daemon daemon(store, quick_settings("w" + std::to_string(i)));
+        auto read = quick_policy("r");
+        read.effect = Effect::read;
+        read.timeout = 50ms;
+        daemon.add_tool(read, script);
+        daemon.start();
+        daemon.run_until([&] { return !script.calls.empty() || store.row(id).is_final(); });
+        begun += static_cast<int>(script.calls.size());
+        daemon.crash();
+    }
+    CHECK(begun == 3);
+    CHECK(store.row(id).status == Status::failed);
+    CHECK(store.row(id).error->code == "attempts_used_up");
+    CHECK(store.row(id).attempts == 3);
+}
+
+TEST_CASE("an unknown of a tool that turns out to be a read is not left alone") {
+    World world;
+    Script reads;
+    auto read = quick_policy("r");
+    read.effect = Effect::read;
+    world.daemon.add_tool(read, reads);
+    world.store.insert("r", "r");
+    auto& row = world.store.row("r");  // as settle_timeline leaves it, where nobody published r
+    row.status = Status::unknown;
+    row.ambiguous = true;
+    row.due_at = row.deadline_at = row.unknown_since.emplace(world.store.now());
+    world.start();
+    world.daemon.run_until_settled("r");
+    CHECK(row.status == Status::succeeded);
+    CHECK(reads.probes.empty());
+    CHECK(reads.calls.size() == 1);
+}
+
 TEST_CASE("scheduled work starts when it is due") {
     World world;
     world.store.insert("t", "a", {}, 0, 50ms);
