@@ -15,6 +15,23 @@ CREATE TYPE outbox.enqueue_request AS (
     retry_failed boolean
 );
 COMMENT ON TYPE outbox.enqueue_request IS 'One element of what outbox.enqueue_many takes: the parameters of enqueue';
+CREATE DOMAIN outbox.event_kind AS text
+    CONSTRAINT event_kind CHECK ((VALUE = ANY (ARRAY['replayed'::text, 'retry'::text, 'failed'::text, 'succeeded'::text, 'released'::text, 'unknown'::text, 'lease_expired'::text, 'probe'::text, 'attention'::text, 'resolved'::text, 'acknowledged'::text, 'cancelled'::text, 'retried'::text, 'late_result'::text, 'timeline'::text, 'result_lost'::text])));
+COMMENT ON DOMAIN outbox.event_kind IS 'The closed set of kinds, for the CHECK of outbox.event';
+CREATE TYPE outbox.operation_limits AS (
+    operation_id text,
+    tool text,
+    arguments jsonb,
+    run_id text,
+    priority smallint,
+    run_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    max_attempts integer,
+    traceparent text,
+    labels jsonb,
+    compensates text
+);
+COMMENT ON TYPE outbox.operation_limits IS 'What of an intent has limits, for its CHECK';
 CREATE TYPE outbox.receipt AS (
     operation_id text,
     status text,
@@ -34,6 +51,42 @@ COMMENT ON COLUMN outbox.receipt.error IS 'Why it failed, {"code", "message"}; f
 COMMENT ON COLUMN outbox.receipt.message IS 'One sentence or two for a model';
 COMMENT ON COLUMN outbox.receipt.compensated_by IS 'The operation that undoes this one';
 COMMENT ON COLUMN outbox.receipt.result_expired IS 'The result was pruned; the operation still replays';
+CREATE DOMAIN outbox.valid_operation AS outbox.operation_limits
+    CONSTRAINT operation_arguments CHECK ((((VALUE).arguments @> '{}'::jsonb) AND (octet_length(((VALUE).arguments)::text) <= 1048576)))
+    CONSTRAINT operation_expires_at CHECK (isfinite((VALUE).expires_at))
+    CONSTRAINT operation_id_characters CHECK (((VALUE).operation_id !~ '[\u0001-\u001f\u007f-\u009f]'::text))
+    CONSTRAINT operation_id_length CHECK ((((VALUE).operation_id <> ''::text) AND (octet_length((VALUE).operation_id) <=
+CASE
+    WHEN ((VALUE).compensates IS NULL) THEN 200
+    ELSE 300
+END)))
+    CONSTRAINT operation_id_reserved CHECK ((((VALUE).compensates IS NOT NULL) OR ((VALUE).operation_id !~~ '%:compensate:%'::text)))
+    CONSTRAINT operation_labels CHECK ((((VALUE).labels @> '{}'::jsonb) AND (NOT jsonb_path_exists((VALUE).labels, 'strict $.*?(@.type() != "string")'::jsonpath, '{}'::jsonb, true))))
+    CONSTRAINT operation_max_attempts CHECK ((((VALUE).max_attempts >= 1) AND ((VALUE).max_attempts <= 1000)))
+    CONSTRAINT operation_priority CHECK ((((VALUE).priority >= '-100'::integer) AND ((VALUE).priority <= 100)))
+    CONSTRAINT operation_run_at CHECK (isfinite((VALUE).run_at))
+    CONSTRAINT operation_run_id CHECK (((octet_length((VALUE).run_id) <= 200) AND ((VALUE).run_id !~ '[\u0001-\u001f\u007f-\u009f]'::text)))
+    CONSTRAINT operation_tool CHECK ((((VALUE).tool <> ''::text) AND (octet_length((VALUE).tool) <= 100)))
+    CONSTRAINT operation_traceparent CHECK (((VALUE).traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'::text));
+COMMENT ON DOMAIN outbox.valid_operation IS 'The limits of an intent, for the CHECK of outbox.operation';
+CREATE TYPE outbox.work_state AS (
+    status text,
+    due_at timestamp with time zone,
+    leased_by uuid,
+    deadline_at timestamp with time zone,
+    attempt_epoch integer,
+    started_at timestamp with time zone,
+    unknown_since timestamp with time zone,
+    attention text
+);
+COMMENT ON TYPE outbox.work_state IS 'What of a row of the queue depends on its status, for its CHECK';
+CREATE DOMAIN outbox.valid_work AS outbox.work_state
+    CONSTRAINT queue_attempting CHECK ((((VALUE).status <> 'attempting'::text) OR (((VALUE).leased_by IS NOT NULL) AND ((VALUE).deadline_at IS NOT NULL) AND ((VALUE).due_at IS NOT NULL) AND ((VALUE).attempt_epoch IS NOT NULL) AND ((VALUE).started_at IS NOT NULL))))
+    CONSTRAINT queue_attention CHECK (((VALUE).attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text])))
+    CONSTRAINT queue_scheduled CHECK ((((VALUE).status <> 'scheduled'::text) OR ((VALUE).due_at IS NOT NULL)))
+    CONSTRAINT queue_status CHECK (((VALUE).status = ANY (ARRAY['pending'::text, 'scheduled'::text, 'attempting'::text, 'unknown'::text])))
+    CONSTRAINT queue_unknown CHECK ((((VALUE).status <> 'unknown'::text) OR (((VALUE).due_at IS NOT NULL) AND ((VALUE).unknown_since IS NOT NULL))));
+COMMENT ON DOMAIN outbox.valid_work IS 'Which states a row of the queue can be in, for its CHECK';
 CREATE FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -67,7 +120,8 @@ CREATE FUNCTION outbox.arguments_digest(arguments jsonb) RETURNS text
 BEGIN
     RETURN encode(sha256(convert_to(outbox.canonical_json(arguments, true), 'UTF8')), 'hex');
 EXCEPTION WHEN SQLSTATE 'OB400' THEN
-    RETURN encode(sha256(convert_to('jsonb:' || arguments::text, 'UTF8')), 'hex');
+    RETURN encode(sha256(convert_to('jsonb:' || jsonb_hash_extended(arguments, 1)::text
+        || jsonb_hash_extended(arguments, 2)::text, 'UTF8')), 'hex');
 END $$;
 COMMENT ON FUNCTION outbox.arguments_digest(arguments jsonb) IS 'SHA-256 (hex) by which arguments are compared after pruning';
 CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text DEFAULT 'failed'::text) RETURNS boolean
@@ -194,21 +248,20 @@ DECLARE
         || E'\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';
     members text;
 BEGIN
-    IF depth > 512 THEN
+    IF depth > 512 AND jsonb_typeof(value) IN ('object', 'array') THEN
         PERFORM outbox.refuse('OB400', 'the arguments are nested too deeply',
             'They have more than 512 levels.', 'Flatten them: tools do not take more either.');
     END IF;
     CASE jsonb_typeof(value)
-    WHEN 'string' THEN
-        IF trim_strings THEN
-            RETURN to_jsonb(btrim(value #>> '{}', blank))::text;
-        END IF;
-        RETURN value::text;
-    WHEN 'number' THEN
-        RETURN outbox.canonical_number(value::numeric);
     WHEN 'object' THEN
-        SELECT string_agg(to_jsonb(m.key)::text || ':'
-                              || outbox.canonical_json(m.value, trim_strings, depth + 1),
+        SELECT string_agg(to_jsonb(m.key)::text || ':' || CASE jsonb_typeof(m.value)
+                              WHEN 'string' THEN CASE WHEN trim_strings
+                                  THEN to_jsonb(btrim(m.value #>> '{}', blank))::text
+                                  ELSE m.value::text END
+                              WHEN 'number' THEN outbox.plain_number(m.value::numeric)
+                              WHEN 'boolean' THEN m.value::text
+                              WHEN 'null' THEN 'null'
+                              ELSE outbox.canonical_json(m.value, trim_strings, depth + 1) END,
                           ',' ORDER BY outbox.utf16_order(m.key) COLLATE "C")
           INTO members FROM jsonb_each(value) m;
         RETURN '{' || coalesce(members, '') || '}';
@@ -217,6 +270,13 @@ BEGIN
                           ',' ORDER BY e.place)
           INTO members FROM jsonb_array_elements(value) WITH ORDINALITY e (item, place);
         RETURN '[' || coalesce(members, '') || ']';
+    WHEN 'string' THEN
+        IF trim_strings THEN
+            RETURN to_jsonb(btrim(value #>> '{}', blank))::text;
+        END IF;
+        RETURN value::text;
+    WHEN 'number' THEN
+        RETURN outbox.plain_number(value::numeric);
     ELSE
         RETURN value::text;
     END CASE;
@@ -362,7 +422,7 @@ BEGIN
         detail := 'traceparent is not of the form that W3C Trace Context prescribes.';
         way_out := 'Pass 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, or leave it out.';
     ELSIF jsonb_typeof(labels) <> 'object'
-        OR jsonb_path_exists(labels, '$.* ? (@.type() != "string")') THEN
+        OR jsonb_path_exists(labels, 'strict $.* ? (@.type() != "string")', '{}', true) THEN
         detail := 'labels is not a JSON object whose values are all strings.';
         way_out := 'Pass e.g. {"team": "support"}, or leave it out.';
     ELSE
@@ -501,6 +561,35 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) IS 'Undoes an operation by a named compensation of its tool, once: new, or replayed with what is recorded';
+CREATE FUNCTION outbox.count_page(source text, first bigint, last bigint) RETURNS TABLE(tool text, enqueued bigint, replayed bigint)
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH found AS (
+        SELECT o.tool, o.created_at AS at, 1 AS enqueued, 0 AS replayed
+          FROM outbox.operation o
+         WHERE count_page.source = 'operation' AND o.seq > first AND o.seq <= last
+         UNION ALL
+        SELECT coalesce((SELECT o.tool FROM outbox.operation o WHERE o.operation_id = e.operation_id),
+                        'other'), e.at, 0, 1
+          FROM outbox.event e
+         WHERE count_page.source = 'event' AND e.id > first AND e.id <= last AND e.kind = 'replayed'
+    ), summed AS (
+        SELECT date_bin(CASE WHEN f.at > now() - interval '2 hours' THEN interval '1 minute'
+                             ELSE interval '1 hour' END, f.at, '2000-01-01Z') AS at,
+               f.tool, sum(f.enqueued)::bigint AS enqueued, sum(f.replayed)::bigint AS replayed
+          FROM found f GROUP BY 1, 2
+    ), added AS (
+        INSERT INTO outbox.tally AS t (at, tool, enqueued, replayed)
+        SELECT s.at, s.tool, s.enqueued, s.replayed FROM summed s
+            ON CONFLICT ON CONSTRAINT tally_pkey DO UPDATE
+           SET enqueued = t.enqueued + excluded.enqueued, replayed = t.replayed + excluded.replayed
+    )
+    SELECT s.tool, sum(s.enqueued)::bigint, sum(s.replayed)::bigint FROM summed s GROUP BY 1;
+END $$;
+COMMENT ON FUNCTION outbox.count_page(source text, first bigint, last bigint) IS 'Counts the rows with first < number <= last';
 CREATE FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -575,15 +664,55 @@ COMMENT ON FUNCTION outbox.edit_distance(a text, b text) IS 'Levenshtein distanc
 CREATE FUNCTION outbox.enqueue(tool text, arguments jsonb DEFAULT '{}'::jsonb, operation_id text DEFAULT NULL::text, run_id text DEFAULT NULL::text, occurrence integer DEFAULT 1, priority smallint DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, max_attempts integer DEFAULT NULL::integer, traceparent text DEFAULT NULL::text, labels jsonb DEFAULT NULL::jsonb, retry_failed boolean DEFAULT false) RETURNS outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
-    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     derived constant boolean := operation_id IS NULL;
+    id      text := operation_id;
+    fields  text[];
 BEGIN
-    -- An explicit null means the same as leaving it out.
-    arguments := coalesce(arguments, '{}');
-    occurrence := coalesce(occurrence, 1);
+    -- An explicit null means the same as leaving it out. Concatenated, the arguments are not
+    -- compressed: pg_column_size tells their true size.
+    arguments := coalesce(arguments, '{}') || '{}';
     priority := coalesce(priority, 0);
+    occurrence := coalesce(occurrence, 1);
+    -- What is left out needs no look; where anything is given, all is looked at.
+    IF run_at IS NOT NULL OR expires_at IS NOT NULL OR max_attempts IS NOT NULL
+        OR traceparent IS NOT NULL OR labels IS NOT NULL OR priority <> 0 OR occurrence <> 1
+        OR (run_id IS NOT NULL) <> derived THEN
+        PERFORM outbox.check_request(tool, arguments, operation_id, run_id, occurrence, priority,
+            run_at, expires_at, max_attempts, traceparent, labels);
+    END IF;
+    IF derived AND octet_length(run_id) <= 200 AND run_id !~ '[\u0001-\u001f\u007f-\u009f]'
+        AND octet_length(tool) <= 100 AND arguments @> '{}' AND pg_column_size(arguments) <= 2000 THEN
+        SELECT t.dedup_fields INTO fields FROM outbox.tool t WHERE t.tool = enqueue.tool;
+        IF fields = '{}' THEN
+            id := outbox.hash_call(tool, arguments, run_id, occurrence);
+        ELSIF FOUND THEN
+            id := outbox.derive_id(tool, arguments, run_id, occurrence);
+        END IF;
+    END IF;
+    INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, run_at,
+                                  expires_at, max_attempts, traceparent, labels)
+    SELECT id, enqueue.tool, enqueue.arguments, enqueue.run_id, enqueue.priority, enqueue.run_at,
+           enqueue.expires_at, enqueue.max_attempts, enqueue.traceparent, enqueue.labels
+      FROM outbox.tool t
+     WHERE t.tool = enqueue.tool
+       AND enqueue.tool NOT LIKE '%:%'  -- a compensation is refused, by check_tool
+       AND id <> '' AND octet_length(id) <= 200
+       AND id !~ '[\u0001-\u001f\u007f-\u009f]' AND id NOT LIKE '%:compensate:%'
+       AND enqueue.arguments @> '{}' AND pg_column_size(enqueue.arguments) <= 2000
+       AND octet_length(enqueue.arguments::text) <= 1048576
+        ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING;
+    IF FOUND THEN
+        IF run_at > now() THEN
+            RETURN (id, 'scheduled', false, NULL, NULL,
+                    'This action is recorded and will be carried out at its time.',
+                    now(), NULL, false)::outbox.receipt;
+        END IF;
+        RETURN (id, 'pending', false, NULL, NULL,
+                'This action is recorded and will be carried out.',
+                now(), NULL, false)::outbox.receipt;
+    END IF;
     operation_id := outbox.identify(tool, arguments, operation_id, run_id, occurrence, priority,
         run_at, expires_at, max_attempts, traceparent, labels);
     RETURN outbox.record_intent(operation_id, derived, tool, arguments, run_id, priority, run_at,
@@ -650,23 +779,19 @@ COMMENT ON FUNCTION outbox.enqueue_many(requests jsonb) IS 'outbox.enqueue for m
 CREATE FUNCTION outbox.file_work() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     AS $$
-DECLARE
-    woken text;
 BEGIN
     INSERT INTO outbox.queue (seq, tool, priority, status, due_at, expires_at)
-    SELECT a.seq, a.tool, a.priority,
-           CASE WHEN a.run_at OPERATOR(pg_catalog.>) pg_catalog.now() THEN 'scheduled' ELSE 'pending' END,
-           a.run_at, a.expires_at
-      FROM added a;
+    VALUES (NEW.seq, NEW.tool, NEW.priority,
+            CASE WHEN NEW.run_at OPERATOR(pg_catalog.>) pg_catalog.now()
+                 THEN 'scheduled' ELSE 'pending' END,
+            NEW.run_at, NEW.expires_at);
     IF pg_catalog.current_setting('outbox.wakeup', true) OPERATOR(pg_catalog.=) 'off' THEN
         RETURN NULL;
     END IF;
-    FOR woken IN SELECT DISTINCT a.tool FROM added a LOOP
-        IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(
-                1869968504, pg_catalog.hashtext(woken)) THEN
-            PERFORM pg_catalog.pg_notify('outbox_wake', woken);
-        END IF;
-    END LOOP;
+    IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(
+            1869968504, pg_catalog.hashtext(NEW.tool)) THEN
+        PERFORM pg_catalog.pg_notify('outbox_wake', NEW.tool);
+    END IF;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION outbox.file_work() IS 'Files the queue row in the planner''s transaction; wakes a sleeping daemon';
@@ -713,6 +838,26 @@ CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE(operation_id text, s
 $_$;
 COMMENT ON FUNCTION outbox.get(operation_id text) IS 'One operation as it is now; no row when the id is unknown';
 CREATE FUNCTION outbox.grant_rights() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    role text;
+BEGIN
+    PERFORM outbox.grant_rights_before_statistics();
+    FOR role IN
+        SELECT r.rolname FROM pg_roles r
+         WHERE r.rolname IN ('outbox_reader', 'outbox_operator', 'outbox_worker') ORDER BY 1
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.stats() TO %I', role);
+        EXECUTE format('GRANT SELECT ON outbox.backlog TO %I', role);
+        IF role = 'outbox_worker' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.roll_up(integer) TO %I', role);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.grant_rights() IS 'Grants the rights of the outbox roles that exist; takes PUBLIC''s away';
+CREATE FUNCTION outbox.grant_rights_before_statistics() RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -770,7 +915,18 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION outbox.grant_rights() IS 'Grants the rights of the outbox roles that exist; takes PUBLIC''s away';
+COMMENT ON FUNCTION outbox.grant_rights_before_statistics() IS 'Part of outbox.grant_rights';
+CREATE FUNCTION outbox.hash_call(tool text, arguments jsonb, run_id text, occurrence integer) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+BEGIN
+    RETURN encode(sha256(convert_to(
+        '{"arguments":' || outbox.canonical_json(arguments, true)
+        || CASE WHEN occurrence > 1 THEN ',"occurrence":' || occurrence::text ELSE '' END
+        || ',"run_id":' || to_jsonb(run_id)::text
+        || ',"tool":' || to_jsonb(tool)::text || '}', 'UTF8')), 'hex');
+END $$;
+COMMENT ON FUNCTION outbox.hash_call(tool text, arguments jsonb, run_id text, occurrence integer) IS 'What operation_key returns, without its checks';
 CREATE FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) RETURNS text
     LANGUAGE plpgsql STABLE
     AS $$
@@ -831,6 +987,15 @@ BEGIN
     RETURN shortest = n;
 END $$;
 COMMENT ON FUNCTION outbox.is_shortest_double(n numeric) IS 'True when n equals the shortest form of its nearest double';
+CREATE FUNCTION outbox.last_number(source text) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    SELECT CASE WHEN source = 'operation'
+        THEN (SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM outbox.operation_seq_seq s)
+        ELSE (SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM outbox.event_id_seq s)
+    END
+$$;
+COMMENT ON FUNCTION outbox.last_number(source text) IS 'The last number drawn for a row of outbox.operation or outbox.event';
 CREATE FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -846,11 +1011,7 @@ BEGIN
             'occurrence counts the intended identical calls within one run, from 1.',
             'Leave it out for the first call, pass 2 for the second intended one.');
     END IF;
-    RETURN encode(sha256(convert_to(
-        '{"arguments":' || outbox.canonical_json(arguments, true)
-        || CASE WHEN occurrence > 1 THEN ',"occurrence":' || occurrence::text ELSE '' END
-        || ',"run_id":' || to_jsonb(run_id)::text
-        || ',"tool":' || to_jsonb(tool)::text || '}', 'UTF8')), 'hex');
+    RETURN outbox.hash_call(tool, arguments, run_id, occurrence);
 END $$;
 COMMENT ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) IS 'The derived operation id over all arguments; pure';
 CREATE FUNCTION outbox.parse_request(item jsonb) RETURNS outbox.enqueue_request
@@ -860,6 +1021,7 @@ DECLARE
     parsed  outbox.enqueue_request;
     members constant text[] := ARRAY['tool', 'arguments', 'operation_id', 'run_id', 'occurrence',
         'priority', 'run_at', 'expires_at', 'max_attempts', 'traceparent', 'labels', 'retry_failed'];
+    texts   constant text[] := ARRAY['tool', 'operation_id', 'run_id', 'traceparent'];
     strange text;
 BEGIN
     IF jsonb_typeof(item) <> 'object' THEN
@@ -872,6 +1034,14 @@ BEGIN
         PERFORM outbox.refuse('OB400', format('an operation has an unknown member "%s"', strange),
             format('Members: %s.', array_to_string(members, ', ')),
             'Leave it out, or mend its name.');
+    END IF;
+    -- Anything has a text: an object must not become the name of a tool.
+    SELECT t INTO strange FROM unnest(texts) t
+     WHERE jsonb_typeof(item -> t) NOT IN ('string', 'null') LIMIT 1;
+    IF FOUND THEN
+        PERFORM outbox.refuse('OB400', 'the operation cannot be recorded as it is',
+            format('%s is a JSON %s.', strange, jsonb_typeof(item -> strange)),
+            'Pass it as a JSON string.');
     END IF;
     parsed := jsonb_populate_record(NULL::outbox.enqueue_request, item);
     parsed.arguments := coalesce(parsed.arguments, '{}');
@@ -895,6 +1065,13 @@ BEGIN
     RETURN 'paused';
 END $$;
 COMMENT ON FUNCTION outbox.pause_tool(tool text, reason text) IS 'No new attempts of this tool anywhere; running ones and probes go on';
+CREATE FUNCTION outbox.plain_number(n numeric) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN scale(n) <= 70 AND abs(n) < 1e21 AND (abs(n) >= 1e-6 OR n = 0)
+                THEN trim_scale(n)::text ELSE outbox.canonical_number(n) END
+$$;
+COMMENT ON FUNCTION outbox.plain_number(n numeric) IS 'canonical_number, with a short cut where the plain notation is canonical';
 CREATE TABLE outbox.operation (
     operation_id text NOT NULL,
     seq bigint NOT NULL,
@@ -912,22 +1089,7 @@ CREATE TABLE outbox.operation (
     arguments_digest text,
     pruned_at timestamp with time zone,
     reason text,
-    CONSTRAINT operation_arguments CHECK (((jsonb_typeof(arguments) = 'object'::text) AND (octet_length((arguments)::text) <= 1048576))),
-    CONSTRAINT operation_expires_at CHECK (isfinite(expires_at)),
-    CONSTRAINT operation_id_characters CHECK ((operation_id !~ '[\u0001-\u001f\u007f-\u009f]'::text)),
-    CONSTRAINT operation_id_length CHECK (((octet_length(operation_id) >= 1) AND (octet_length(operation_id) <=
-CASE
-    WHEN (compensates IS NULL) THEN 200
-    ELSE 300
-END))),
-    CONSTRAINT operation_id_reserved CHECK (((compensates IS NOT NULL) OR (POSITION((':compensate:'::text) IN (operation_id)) = 0))),
-    CONSTRAINT operation_labels CHECK (((jsonb_typeof(labels) = 'object'::text) AND (NOT jsonb_path_exists(labels, '$.*?(@.type() != "string")'::jsonpath)))),
-    CONSTRAINT operation_max_attempts CHECK (((max_attempts >= 1) AND (max_attempts <= 1000))),
-    CONSTRAINT operation_priority CHECK (((priority >= '-100'::integer) AND (priority <= 100))),
-    CONSTRAINT operation_run_at CHECK (isfinite(run_at)),
-    CONSTRAINT operation_run_id CHECK (((octet_length(run_id) <= 200) AND (run_id !~ '[\u0001-\u001f\u007f-\u009f]'::text))),
-    CONSTRAINT operation_tool CHECK (((octet_length(tool) >= 1) AND (octet_length(tool) <= 100))),
-    CONSTRAINT operation_traceparent CHECK ((traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'::text))
+    CONSTRAINT operation_valid CHECK ((((ROW(operation_id, tool, arguments, run_id, priority, run_at, expires_at, max_attempts, traceparent, labels, compensates))::outbox.valid_operation).operation_id IS NOT NULL))
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
 COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
@@ -973,6 +1135,7 @@ END $$;
 COMMENT ON FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) IS 'Inserts a compensation; false when it is recorded already';
 CREATE FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) RETURNS outbox.receipt
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     answer outbox.receipt;
@@ -1181,6 +1344,70 @@ BEGIN
     RETURN 'not_failed';
 END $$;
 COMMENT ON FUNCTION outbox.retry(operation_id text, reason text) IS 'failed (no effect) → pending: armed, not_failed, not_found';
+CREATE FUNCTION outbox.roll_up(page integer DEFAULT 20000) RETURNS TABLE(tool text, enqueued bigint, replayed bigint, more boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    state   outbox.rollup;
+    further boolean := false;
+    upto    bigint;
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- An older snapshot would not show what the writers committed meanwhile.
+        RAISE SQLSTATE '25001' USING MESSAGE = 'outbox.roll_up runs at READ COMMITTED only';
+    END IF;
+    -- Nothing new: nothing is written either.
+    PERFORM FROM outbox.rollup r WHERE r.counted < outbox.last_number(r.source);
+    IF FOUND THEN
+        -- Whoever holds this row does all of it; two would wait for each other over the tally.
+        PERFORM FROM outbox.rollup r WHERE r.source = 'event' FOR UPDATE SKIP LOCKED;
+    END IF;
+    IF FOUND THEN
+        FOR state IN SELECT r.* FROM outbox.rollup r ORDER BY r.source FOR UPDATE LOOP
+            LOOP
+                state.writers := outbox.writers_left(state.writers, state.source);
+                EXIT WHEN state.writers <> '{}';
+                IF state.counted = state.mark THEN
+                    state.mark := outbox.last_number(state.source);
+                    EXIT WHEN state.counted = state.mark;
+                    state.writers := outbox.writers(state.source);  -- after the mark
+                    CONTINUE;
+                END IF;
+                upto := least(state.counted + page, state.mark);
+                RETURN QUERY
+                SELECT CASE WHEN c.tool IN (SELECT k.tool FROM outbox.tool k) THEN c.tool ELSE 'other' END,
+                       c.enqueued, c.replayed, false
+                  FROM outbox.count_page(state.source, state.counted, upto) c;
+                state.counted := upto;
+                further := further OR upto < state.mark;
+                EXIT;
+            END LOOP;
+            UPDATE outbox.rollup r
+               SET counted = state.counted, mark = state.mark, writers = state.writers
+             WHERE r.source = state.source
+               AND (r.counted, r.mark, r.writers) IS DISTINCT FROM
+                   (state.counted, state.mark, state.writers);
+        END LOOP;
+        WITH minutes AS (
+            DELETE FROM outbox.tally t
+             WHERE t.at <> date_bin('1 hour', t.at, '2000-01-01Z')
+               AND t.at < date_bin('1 hour', now() - interval '2 hours', '2000-01-01Z')
+            RETURNING t.*
+        )
+        INSERT INTO outbox.tally AS t (at, tool, enqueued, replayed)
+        SELECT date_bin('1 hour', m.at, '2000-01-01Z'), m.tool, sum(m.enqueued), sum(m.replayed)
+          FROM minutes m GROUP BY 1, 2
+            ON CONFLICT ON CONSTRAINT tally_pkey DO UPDATE
+           SET enqueued = t.enqueued + excluded.enqueued, replayed = t.replayed + excluded.replayed;
+        DELETE FROM outbox.tally t WHERE t.at < now() - interval '90 days';
+    END IF;
+    RETURN QUERY SELECT k.tool, 0::bigint, 0::bigint, further
+                   FROM (SELECT t.tool FROM outbox.tool t UNION SELECT 'other') k;
+END $$;
+COMMENT ON FUNCTION outbox.roll_up(page integer) IS 'Counts what was enqueued and replayed since; what this call added, per tool';
 CREATE FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) RETURNS boolean
     LANGUAGE plpgsql STABLE
     AS $$
@@ -1196,10 +1423,41 @@ EXCEPTION WHEN SQLSTATE 'OB400' THEN
     RETURN false;
 END $$;
 COMMENT ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) IS 'Does a call say the same as the recorded one?';
-CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION outbox.stats() RETURNS TABLE(tool text, status text, count bigint, oldest_age interval, enqueued_1h bigint, replayed_1h bigint, replay_rate_1h numeric, enqueued_30d bigint, replayed_30d bigint, replay_rate_30d numeric)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
     AS $$
-    SELECT CASE
+    WITH backlog AS MATERIALIZED (
+        SELECT b.tool, b.status, b.count, greatest(now() - b.since, interval '0') AS age
+          FROM outbox.backlog b
+    ), tallied AS (
+        SELECT t.tool,
+               coalesce(sum(t.enqueued) FILTER (WHERE t.at > now() - interval '1 hour'), 0)::bigint AS e1,
+               coalesce(sum(t.replayed) FILTER (WHERE t.at > now() - interval '1 hour'), 0)::bigint AS r1,
+               sum(t.enqueued)::bigint AS e30, sum(t.replayed)::bigint AS r30
+          FROM outbox.tally t WHERE t.at > now() - interval '30 days' GROUP BY 1
+    ), tools AS (
+        SELECT k.tool FROM outbox.tool k UNION SELECT b.tool FROM backlog b UNION SELECT t.tool FROM tallied t
+    )
+    SELECT b.tool, b.status, b.count, b.age, NULL::bigint, NULL::bigint, NULL::numeric,
+           NULL::bigint, NULL::bigint, NULL::numeric
+      FROM backlog b
+     UNION ALL
+    SELECT k.tool, NULL,
+           coalesce((SELECT sum(b.count) FROM backlog b WHERE b.tool = k.tool), 0)::bigint,
+           (SELECT max(b.age) FROM backlog b WHERE b.tool = k.tool),
+           coalesce(t.e1, 0), coalesce(t.r1, 0), round(t.r1::numeric / nullif(t.e1 + t.r1, 0), 4),
+           coalesce(t.e30, 0), coalesce(t.r30, 0), round(t.r30::numeric / nullif(t.e30 + t.r30, 0), 4)
+      FROM tools k LEFT JOIN tallied t ON t.tool = k.tool
+     ORDER BY 1, 2 NULLS FIRST
+$$;
+COMMENT ON FUNCTION outbox.stats() IS 'Per tool (status null): all that is open, and what was enqueued and replayed; replay_rate is the replays'' share of both. Per tool and status: how many are open, and the age of the oldest';
+CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+BEGIN
+    RETURN CASE
         WHEN compensated_by IS NOT NULL AND compensation_status = 'succeeded' THEN
             format('This action was performed and then undone by the compensation "%s".', compensated_by)
         WHEN compensated_by IS NOT NULL AND status <> 'succeeded' THEN
@@ -1237,8 +1495,8 @@ CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boo
             'This action is in progress: it is recorded and waits to be carried out. '
             || 'Do not send it again, and do not assume failure.'
         END
-        || CASE WHEN replayed THEN ' Nothing was executed again.' ELSE '' END
-$$;
+        || CASE WHEN replayed THEN ' Nothing was executed again.' ELSE '' END;
+END $$;
 COMMENT ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) IS 'What a model reads about an operation, one wording per status';
 CREATE FUNCTION outbox.utf16_order(key text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1261,6 +1519,32 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION outbox.wake(tool text) IS 'Wakes a sleeping daemon for a row that became pending without an insert';
+CREATE FUNCTION outbox.writers(source text) RETURNS text[]
+    LANGUAGE sql
+    AS $$
+    SELECT coalesce(array_agg(DISTINCT l.virtualtransaction), '{}')
+      FROM pg_locks l
+     WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'
+       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+       AND l.relation = CASE WHEN source = 'operation' THEN 'outbox.operation'::regclass
+                             ELSE 'outbox.event'::regclass END
+$$;
+COMMENT ON FUNCTION outbox.writers(source text) IS 'Virtual transactions that may have written to the table and have not ended';
+CREATE FUNCTION outbox.writers_left(noted text[], source text) RETURNS text[]
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    present  constant text[] := CASE WHEN noted = '{}' THEN '{}'::text[] ELSE outbox.writers(source) END;
+    ordinary constant text[] := ARRAY (SELECT w FROM unnest(noted) w WHERE w NOT LIKE '-1/%');
+BEGIN
+    IF ordinary && present THEN
+        RETURN noted;
+    ELSIF ordinary <> '{}' THEN
+        RETURN ARRAY (SELECT w FROM unnest(present) w WHERE w LIKE '-1/%');
+    END IF;
+    RETURN ARRAY (SELECT w FROM unnest(noted) w WHERE w = ANY (present));
+END $$;
+COMMENT ON FUNCTION outbox.writers_left(noted text[], source text) IS 'The noted writers that have not ended, under the name they have now';
 CREATE TABLE outbox.outcome (
     seq bigint NOT NULL,
     outcome text NOT NULL,
@@ -1309,11 +1593,7 @@ CREATE TABLE outbox.queue (
     result jsonb,
     error jsonb,
     waits_for bigint,
-    CONSTRAINT queue_attempting CHECK (((status <> 'attempting'::text) OR ((leased_by IS NOT NULL) AND (deadline_at IS NOT NULL) AND (due_at IS NOT NULL) AND (attempt_epoch IS NOT NULL) AND (started_at IS NOT NULL)))),
-    CONSTRAINT queue_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
-    CONSTRAINT queue_scheduled CHECK (((status <> 'scheduled'::text) OR (due_at IS NOT NULL))),
-    CONSTRAINT queue_status CHECK ((status = ANY (ARRAY['pending'::text, 'scheduled'::text, 'attempting'::text, 'unknown'::text]))),
-    CONSTRAINT queue_unknown CHECK (((status <> 'unknown'::text) OR ((due_at IS NOT NULL) AND (unknown_since IS NOT NULL))))
+    CONSTRAINT queue_valid CHECK ((((ROW(status, due_at, leased_by, deadline_at, attempt_epoch, started_at, unknown_since, attention))::outbox.valid_work).status IS NOT NULL))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='10000');
 COMMENT ON TABLE outbox.queue IS 'The work: one slim row per operation that is not final';
@@ -1389,6 +1669,67 @@ COMMENT ON COLUMN outbox.attention.attempt_epoch IS 'Pass it to outbox.resolve a
 COMMENT ON COLUMN outbox.attention.since IS 'Unknown since, or finished at';
 COMMENT ON COLUMN outbox.attention.run_id IS 'The planner''s run';
 COMMENT ON COLUMN outbox.attention.created_at IS 'Start of the planner''s transaction';
+CREATE TABLE outbox.worker (
+    worker uuid NOT NULL,
+    name text NOT NULL,
+    version text NOT NULL,
+    tools text[] DEFAULT '{}'::text[] NOT NULL,
+    started_at timestamp with time zone DEFAULT now() NOT NULL,
+    heartbeat_at timestamp with time zone DEFAULT now() NOT NULL,
+    stopped_at timestamp with time zone
+)
+WITH (fillfactor='50');
+COMMENT ON TABLE outbox.worker IS 'Running daemons; a fresh UUID per start';
+CREATE VIEW outbox.backlog AS
+ SELECT s.tool,
+    s.status,
+    s.count,
+        CASE
+            WHEN (s.status = ANY (ARRAY['pending'::text, 'scheduled'::text])) THEN LEAST(s.since,
+            CASE
+                WHEN (s.first IS NOT NULL) THEN ( SELECT o.created_at
+                   FROM outbox.operation o
+                  WHERE (o.seq = s.first))
+                ELSE NULL::timestamp with time zone
+            END)
+            ELSE s.since
+        END AS since,
+    s.served
+   FROM ( SELECT g.tool,
+            g.status,
+            g.count,
+            g.since,
+            g.first,
+            (EXISTS ( SELECT
+                   FROM outbox.worker w
+                  WHERE ((g.tool = ANY (w.tools)) AND (w.stopped_at IS NULL) AND (w.heartbeat_at > (now() - '00:01:00'::interval))))) AS served
+           FROM ( SELECT q.tool,
+                    q.status,
+                    count(*) AS count,
+                    min(
+                        CASE q.status
+                            WHEN 'pending'::text THEN q.due_at
+                            WHEN 'attempting'::text THEN q.attempted_at
+                            WHEN 'unknown'::text THEN
+                            CASE
+                                WHEN ((NOT q.accepted) OR (q.attention IS NOT NULL)) THEN q.unknown_since
+                                ELSE NULL::timestamp with time zone
+                            END
+                            ELSE NULL::timestamp with time zone
+                        END) AS since,
+                    min(
+                        CASE
+                            WHEN ((q.status = 'scheduled'::text) OR ((q.status = 'pending'::text) AND (q.due_at IS NULL))) THEN q.seq
+                            ELSE NULL::bigint
+                        END) AS first
+                   FROM outbox.queue q
+                  GROUP BY q.tool, q.status) g) s;
+COMMENT ON VIEW outbox.backlog IS 'What is open, per tool and status, and since when';
+COMMENT ON COLUMN outbox.backlog.tool IS 'Name of the tool';
+COMMENT ON COLUMN outbox.backlog.status IS 'pending, scheduled, attempting, unknown';
+COMMENT ON COLUMN outbox.backlog.count IS 'Operations in this status';
+COMMENT ON COLUMN outbox.backlog.since IS 'pending: since when the oldest could run; scheduled: since when it is recorded; attempting, unknown: since when it is that; null: only accepted ones';
+COMMENT ON COLUMN outbox.backlog.served IS 'A daemon that is alive runs this tool';
 CREATE TABLE outbox.event (
     id bigint NOT NULL,
     operation_id text NOT NULL,
@@ -1398,7 +1739,7 @@ CREATE TABLE outbox.event (
     worker uuid,
     actor text,
     detail jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT event_kind CHECK ((kind = ANY (ARRAY['replayed'::text, 'retry'::text, 'failed'::text, 'succeeded'::text, 'released'::text, 'unknown'::text, 'lease_expired'::text, 'probe'::text, 'attention'::text, 'resolved'::text, 'acknowledged'::text, 'cancelled'::text, 'retried'::text, 'late_result'::text, 'timeline'::text, 'result_lost'::text])))
+    CONSTRAINT event_valid CHECK (((kind)::outbox.event_kind IS NOT NULL))
 );
 COMMENT ON TABLE outbox.event IS 'Append-only log of abnormal things; the clean path writes none';
 ALTER TABLE outbox.event ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -1523,10 +1864,32 @@ CREATE TABLE outbox.request (
     key_settings jsonb NOT NULL,
     published_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE outbox.rollup (
+    source text NOT NULL,
+    counted bigint NOT NULL,
+    mark bigint NOT NULL,
+    writers text[] DEFAULT '{}'::text[] NOT NULL,
+    CONSTRAINT rollup_mark CHECK ((counted <= mark)),
+    CONSTRAINT rollup_source CHECK ((source = ANY (ARRAY['operation'::text, 'event'::text])))
+);
+COMMENT ON TABLE outbox.rollup IS 'How far outbox.roll_up has counted';
+COMMENT ON COLUMN outbox.rollup.counted IS 'Rows up to this number are counted';
+COMMENT ON COLUMN outbox.rollup.mark IS 'Rows up to this number are counted next, once the writers are gone';
+COMMENT ON COLUMN outbox.rollup.writers IS 'Virtual transactions that may still commit a row up to the mark';
 CREATE TABLE outbox.setting (
     name text NOT NULL,
     value text NOT NULL
 );
+CREATE TABLE outbox.tally (
+    at timestamp with time zone NOT NULL,
+    tool text NOT NULL,
+    enqueued bigint DEFAULT 0 NOT NULL,
+    replayed bigint DEFAULT 0 NOT NULL
+);
+COMMENT ON TABLE outbox.tally IS 'What was enqueued and replayed, by the minute for two hours, then by the hour';
+COMMENT ON COLUMN outbox.tally.at IS 'Start of the minute or hour in which the planner''s transaction began';
+COMMENT ON COLUMN outbox.tally.enqueued IS 'Operations that were inserted, by either road';
+COMMENT ON COLUMN outbox.tally.replayed IS 'Calls of enqueue that were answered with an earlier operation';
 CREATE TABLE outbox.tool (
     tool text NOT NULL,
     description text DEFAULT ''::text NOT NULL,
@@ -1547,17 +1910,6 @@ CREATE TABLE outbox.tool (
 );
 COMMENT ON TABLE outbox.tool IS 'The tools that daemons publish from their configuration; no secret is in it';
 COMMENT ON COLUMN outbox.tool.needs_original IS 'For a compensation: which of the original''s arguments and result its templates name';
-CREATE TABLE outbox.worker (
-    worker uuid NOT NULL,
-    name text NOT NULL,
-    version text NOT NULL,
-    tools text[] DEFAULT '{}'::text[] NOT NULL,
-    started_at timestamp with time zone DEFAULT now() NOT NULL,
-    heartbeat_at timestamp with time zone DEFAULT now() NOT NULL,
-    stopped_at timestamp with time zone
-)
-WITH (fillfactor='50');
-COMMENT ON TABLE outbox.worker IS 'Running daemons; a fresh UUID per start';
 ALTER TABLE ONLY outbox.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY outbox.migration
@@ -1572,8 +1924,12 @@ ALTER TABLE ONLY outbox.queue
     ADD CONSTRAINT queue_pkey PRIMARY KEY (seq);
 ALTER TABLE ONLY outbox.request
     ADD CONSTRAINT request_pkey PRIMARY KEY (tool, request_hash);
+ALTER TABLE ONLY outbox.rollup
+    ADD CONSTRAINT rollup_pkey PRIMARY KEY (source);
 ALTER TABLE ONLY outbox.setting
     ADD CONSTRAINT setting_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY outbox.tally
+    ADD CONSTRAINT tally_pkey PRIMARY KEY (at, tool);
 ALTER TABLE ONLY outbox.tool
     ADD CONSTRAINT tool_pkey PRIMARY KEY (tool);
 ALTER TABLE ONLY outbox.worker
@@ -1586,7 +1942,8 @@ CREATE INDEX queue_due ON outbox.queue USING btree (tool, due_at) WHERE (status 
 CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['pending'::text, 'scheduled'::text])));
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
 CREATE INDEX queue_waits ON outbox.queue USING btree (waits_for, seq) WHERE (waits_for IS NOT NULL);
-CREATE TRIGGER file_work AFTER INSERT ON outbox.operation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION outbox.file_work();
+CREATE INDEX tally_minutes ON outbox.tally USING btree (at) WHERE (at <> date_bin('01:00:00'::interval, at, '2000-01-01 00:00:00+00'::timestamp with time zone));
+CREATE TRIGGER file_work AFTER INSERT ON outbox.operation FOR EACH ROW EXECUTE FUNCTION outbox.file_work();
 GRANT USAGE ON SCHEMA outbox TO outbox_operator;
 GRANT USAGE ON SCHEMA outbox TO outbox_planner;
 GRANT USAGE ON SCHEMA outbox TO outbox_reader;
@@ -1613,6 +1970,7 @@ REVOKE ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments
 GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.count_page(source text, first bigint, last bigint) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.derive_id(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
@@ -1634,8 +1992,11 @@ GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.grant_rights() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.grant_rights_before_statistics() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.hash_call(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.is_shortest_double(n numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.last_number(source text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
@@ -1644,6 +2005,7 @@ REVOKE ALL ON FUNCTION outbox.parse_request(item jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.pause_tool(tool text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.plain_number(n numeric) FROM PUBLIC;
 GRANT SELECT ON TABLE outbox.operation TO outbox_worker;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_operator;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_planner;
@@ -1690,7 +2052,13 @@ GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.retry(operation_id text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.retry(operation_id text, reason text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.roll_up(page integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.roll_up(page integer) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.same_arguments(recorded jsonb, digest text, pruned boolean, given jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.stats() FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.stats() TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.stats() TO outbox_reader;
+GRANT ALL ON FUNCTION outbox.stats() TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
@@ -1698,11 +2066,19 @@ GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, deriv
 REVOKE ALL ON FUNCTION outbox.utf16_order(key text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.wake(tool text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.wake(tool text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.writers(source text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.writers_left(noted text[], source text) FROM PUBLIC;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.outcome TO outbox_worker;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.queue TO outbox_worker;
 GRANT SELECT ON TABLE outbox.attention TO outbox_operator;
 GRANT SELECT ON TABLE outbox.attention TO outbox_reader;
 GRANT SELECT ON TABLE outbox.attention TO outbox_worker;
+GRANT SELECT ON TABLE outbox.worker TO outbox_operator;
+GRANT SELECT ON TABLE outbox.worker TO outbox_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.worker TO outbox_worker;
+GRANT SELECT ON TABLE outbox.backlog TO outbox_worker;
+GRANT SELECT ON TABLE outbox.backlog TO outbox_operator;
+GRANT SELECT ON TABLE outbox.backlog TO outbox_reader;
 GRANT SELECT ON TABLE outbox.event TO outbox_operator;
 GRANT SELECT ON TABLE outbox.event TO outbox_reader;
 GRANT SELECT,INSERT,DELETE ON TABLE outbox.event TO outbox_worker;
@@ -1711,10 +2087,9 @@ GRANT SELECT ON TABLE outbox.operations TO outbox_operator;
 GRANT SELECT ON TABLE outbox.operations TO outbox_reader;
 GRANT SELECT ON TABLE outbox.operations TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.request TO outbox_worker;
+GRANT SELECT ON TABLE outbox.rollup TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.setting TO outbox_worker;
+GRANT SELECT ON TABLE outbox.tally TO outbox_worker;
 GRANT SELECT ON TABLE outbox.tool TO outbox_operator;
 GRANT SELECT ON TABLE outbox.tool TO outbox_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.tool TO outbox_worker;
-GRANT SELECT ON TABLE outbox.worker TO outbox_operator;
-GRANT SELECT ON TABLE outbox.worker TO outbox_reader;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.worker TO outbox_worker;
