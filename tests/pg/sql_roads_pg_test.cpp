@@ -177,9 +177,9 @@ TEST_CASE("every CHECK of the intent refuses by every road") {
     // A new CHECK needs a line above.
     std::set<std::string> existing;
     for (const auto& row : owner.query(
-             "SELECT c.conname FROM pg_constraint c LEFT JOIN pg_type t ON t.oid = c.contypid "
-             "WHERE c.contype = 'c' AND 'outbox.operation'::regclass IN (c.conrelid, "
-             "(SELECT b.typrelid FROM pg_type b WHERE b.oid = t.typbasetype)) "
+             "SELECT c.conname FROM pg_constraint c WHERE c.contype = 'c' "
+             "AND (c.conrelid = 'outbox.operation'::regclass "
+             "     OR c.contypid = 'outbox.valid_operation'::regtype) "
              "AND c.conname <> 'operation_valid'"
          )) {
         existing.insert(*row[0]);
