@@ -59,12 +59,24 @@ void check_consistency(MapReader& in, const Tool& tool) {
     );
 }
 
+// The effect is looked for where it is: a table of the same name elsewhere would say "absent".
+void check_database(MapReader& in, const Tool& tool, const Sql& look_up) {
+    const auto* effect = std::get_if<Sql>(&tool.execute);
+    if (effect == nullptr || !effect->dsn || look_up.dsn) return;
+    in.diagnostics().error(
+        in.key_mark(),
+        fmt::format("{}.dsn is missing: execute names another database", in.path()),
+        "the same dsn as in execute; without one it is the outbox's own database"
+    );
+}
+
 }  // namespace
 
 bool read_execute(MapReader& in, Tool& tool, const ToolContext& context) {
-    const auto type = read_type(in, {"http", "command", "log"}, {"sql", "mcp"});
+    const auto type = read_type(in, {"http", "command", "sql", "log"}, {"mcp"});
     if (type == "http") tool.execute = read_http(in, Phase::execute, context);
     if (type == "command") tool.execute = read_command(in, Phase::execute);
+    if (type == "sql") tool.execute = read_sql(in, Phase::execute);
     if (type == "log") tool.execute = LogAction{in.key_mark()};
     if (type.empty()) tool.unreadable = true;
     return !type.empty();
@@ -78,13 +90,18 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
     read_reconcile_policy(in, tool.reconcile);
     in.choice("consistency", tool.consistency, {"strong", "eventual"});
     check_consistency(in, tool);
-    const auto type = read_type(in, {"http", "command", "manual"}, {"sql", "mcp", "resend"});
+    const auto type = read_type(in, {"http", "command", "sql", "manual"}, {"mcp", "resend"});
     if (type.empty()) {
         tool.unreadable = true;
         return;
     }
     if (type == "http") tool.reconcile_by = read_http(in, Phase::reconcile, context);
     if (type == "command") tool.reconcile_by = read_command(in, Phase::reconcile);
+    if (type == "sql") {
+        auto sql = read_sql(in, Phase::reconcile);
+        check_database(in, tool, sql);
+        tool.reconcile_by = std::move(sql);
+    }
     if (type == "manual") tool.reconcile_by = read_manual(in);
     in.finish();
 }

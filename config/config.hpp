@@ -201,6 +201,18 @@ struct Command {
     std::optional<Value> result;
 };
 
+struct Sql {
+    Mark mark;
+    std::optional<Secret> dsn;  // empty: the outbox's own database
+    Text statement;
+    std::string numbered;                            // … with $1, $2, … for its parameters
+    std::vector<std::pair<Text, Value>> parameters;  // in that order
+    std::optional<Duration> statement_timeout;       // empty: what the attempt's deadline leaves
+    std::vector<Rule> rules;
+    bool has_rules = false;
+    std::optional<Value> result;
+};
+
 struct LogAction {
     Mark mark;
 };
@@ -210,8 +222,8 @@ struct Manual {
     std::string reason;
 };
 
-using Execute = std::variant<HttpRequest, Command, LogAction>;
-using ReconcileBy = std::variant<HttpRequest, Command, Manual>;
+using Execute = std::variant<HttpRequest, Command, Sql, LogAction>;
+using ReconcileBy = std::variant<HttpRequest, Command, Sql, Manual>;
 
 struct Tool {
     std::string name;  // a compensation is a tool of its own: create_ticket:close
@@ -239,6 +251,12 @@ struct Tool {
     Value source;  // the tool as the file has it: hashed into revision and request_hash
     // Some part could not be read at all, and was reported: nothing is compiled from the rest.
     bool unreadable = false;
+
+    // Its effect lies in the outbox's own database: effect and record are one transaction.
+    [[nodiscard]] bool own_transaction() const {
+        const auto* sql = std::get_if<Sql>(&execute);
+        return write && sql != nullptr && !sql->dsn;
+    }
 };
 
 struct Config {

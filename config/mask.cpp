@@ -104,8 +104,8 @@ bool is_sensitive_name(std::string_view name) {
 }
 
 void mask_requests(Value& tree) {
-    constexpr std::array<std::string_view, 6> kParts{
-        "headers", "query", "form", "json", "multipart", "env"
+    constexpr std::array<std::string_view, 7> kParts{
+        "headers", "query", "form", "json", "multipart", "env", "parameters"
     };
     for (auto& member : tree.members) {
         if (std::find(kParts.begin(), kParts.end(), member.key) != kParts.end()) {

@@ -222,12 +222,18 @@ void set_command_defaults(Value& out) {
     set_default(out, "stdout", text("json"));
 }
 
+// A dsn that holds a password is not shown.
+void mask_dsn(Value& out, const Sql& sql) {
+    if (sql.dsn) set(out, "dsn", secret(*sql.dsn));
+}
+
 Value reconcile(const Tool& tool) {
     const auto* given = tool.source.find("reconcile");
     auto out = given ? *given : mapping();
     const auto& by = *tool.reconcile_by;
     if (std::holds_alternative<HttpRequest>(by)) set_default(out, "method", text("GET"));
     if (std::holds_alternative<Command>(by)) set_command_defaults(out);
+    if (const auto* sql = std::get_if<Sql>(&by)) mask_dsn(out, *sql);
     set(out, "consistency", text(tool.consistency));
     set_policy(out, tool.reconcile);
     return out;
@@ -253,6 +259,15 @@ Value tool_tree(const Tool& tool) {
         } else {
             auto execute = *tool.source.find("execute");
             set_command_defaults(execute);
+            set(out, "execute", std::move(execute));
+        }
+    }
+    if (const auto* sql = std::get_if<Sql>(&tool.execute)) {
+        if (tool.compensates_tool) {
+            mask_dsn(out, *sql);
+        } else {
+            auto execute = *tool.source.find("execute");
+            mask_dsn(execute, *sql);
             set(out, "execute", std::move(execute));
         }
     }

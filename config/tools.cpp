@@ -101,7 +101,15 @@ void read_own_reconcile(MapReader& in, Tool& tool, const ToolContext& context, b
                 "an effect: read tool is simply tried again"
             );
         }
-    } else if (tool.write && judged) {
+        if (tool.own_transaction()) {
+            in.diagnostics().error(
+                given->key_mark,
+                fmt::format("{}.reconcile: there is nothing to look for", in.path()),
+                "on the outbox's own database effect and record are one transaction: remove it, or "
+                "name another database with execute.dsn"
+            );
+        }
+    } else if (tool.write && judged && !tool.own_transaction()) {
         in.diagnostics().error(
             in.key_mark(),
             fmt::format(

@@ -72,6 +72,7 @@ AdminOptions admin_options(const config::Admin& admin) {
 App::App(AppOptions options, StderrLog& log)
     : options_(std::move(options)),
       log_(log),
+      databases_(options_.dsn, &failpoints_),
       signals_(io_, SIGINT, SIGTERM, SIGHUP),
       metrics_(
           names_of(options_.config),
@@ -183,7 +184,8 @@ std::unique_ptr<outbox::Toolset> App::compile(
         {.executor = io_.get_executor(),
          .failpoints = failpoints_,
          .log = log_,
-         .observer = &metrics_}
+         .observer = &metrics_,
+         .databases = &databases_}
     );
     diagnostics.sort();
     for (const auto& diagnostic : diagnostics.all()) {

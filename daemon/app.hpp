@@ -16,6 +16,7 @@
 #include "daemon/metrics.hpp"
 #include "outbox/bell.hpp"
 #include "outbox/failpoint.hpp"
+#include "outbox/pg/sql_database.hpp"
 #include "outbox/task_group.hpp"
 
 namespace outboxd {
@@ -71,6 +72,7 @@ class App {
     AppOptions options_;
     StderrLog& log_;
     outbox::Failpoints failpoints_;
+    outbox::pg::PgDatabases databases_;  // of tools of type sql
     asio::io_context io_{1};
     asio::signal_set signals_;
     Metrics metrics_;

@@ -28,21 +28,6 @@ std::string_view sentence_of(LateFate fate) {
     return {};
 }
 
-// What the other side worded becomes what jsonb can hold. Once, before the first try: a later try
-// must find what the earlier one wrote.
-void make_storable(Transition& transition, std::size_t max_bytes) {
-    transition.result = storable(std::move(transition.result), max_bytes);
-    if (transition.error) {
-        for (auto* text : {&transition.error->code, &transition.error->message}) {
-            const auto clean = storable(Json(*text), std::numeric_limits<std::size_t>::max());
-            *text = std::string(utf8_head(*clean.as_string(), max_bytes));
-        }
-    }
-    for (auto& event : transition.events) {
-        event.detail = storable(std::move(event.detail), max_bytes);
-    }
-}
-
 }  // namespace
 
 Completer::Completer(
@@ -92,7 +77,7 @@ void Completer::abandon() {
 
 asio::awaitable<std::optional<Fate>> Completer::write(Transition transition) {
     if (closed_) co_return std::nullopt;
-    make_storable(transition, settings_.max_result);
+    make_storable(transition);
     Entry entry(executor_, std::move(transition));
     queue_.push_back(&entry);
     bell_.ring();
@@ -110,6 +95,22 @@ asio::awaitable<std::optional<Fate>> Completer::write(Transition transition) {
         }
     }
     co_return entry.fate;
+}
+
+// What the other side worded becomes what jsonb can hold. Once, before the first try: a later try
+// must find what the earlier one wrote.
+void Completer::make_storable(Transition& transition) const {
+    const auto max_bytes = settings_.max_result;
+    transition.result = storable(std::move(transition.result), max_bytes);
+    if (transition.error) {
+        for (auto* text : {&transition.error->code, &transition.error->message}) {
+            const auto clean = storable(Json(*text), std::numeric_limits<std::size_t>::max());
+            *text = std::string(utf8_head(*clean.as_string(), max_bytes));
+        }
+    }
+    for (auto& event : transition.events) {
+        event.detail = storable(std::move(event.detail), max_bytes);
+    }
 }
 
 Completer::Batch Completer::next_batch() {

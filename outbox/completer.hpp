@@ -46,6 +46,10 @@ class Completer {
     // abandoned: its lease expires, and the operation becomes unknown.
     asio::awaitable<std::optional<Fate>> write(Transition transition);
 
+    // What the other side worded becomes what jsonb can hold, within limits.result. write() does
+    // it by itself; may be called from any thread.
+    void make_storable(Transition& transition) const;
+
     [[nodiscard]] std::size_t queued() const { return queue_.size() + waiting_.size(); }
 
  private:

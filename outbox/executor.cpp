@@ -61,16 +61,24 @@ std::vector<Seq> Executor::in_flight() const {
 
 asio::awaitable<void> Executor::run(Dispatch dispatch) {
     const auto seq = dispatch.attempt.intent.seq;
-    auto attempting = attempt(dispatch);
+    std::optional<Transition> written;
+    auto attempting = attempt(dispatch, written);
     auto next = co_await std::move(attempting);
     dispatch.tool_slot.give_back();
-    auto writing = completer_.write(next);
-    const auto fate = co_await std::move(writing);
+    std::optional<Fate> fate = Fate::applied;
+    if (written) {
+        observer_.completed(1);
+    } else {
+        auto writing = completer_.write(next);
+        fate = co_await std::move(writing);
+    }
     in_flight_.erase(in_flight_.find(seq));
     if (fate == Fate::applied && on_written) on_written(next);
 }
 
-asio::awaitable<Transition> Executor::attempt(Dispatch& dispatch) {
+asio::awaitable<Transition> Executor::attempt(
+    Dispatch& dispatch, std::optional<Transition>& written
+) {
     const auto& leased = dispatch.attempt;
     if (draining_) co_return decide_release(leased);
 
@@ -79,22 +87,31 @@ asio::awaitable<Transition> Executor::attempt(Dispatch& dispatch) {
     const auto waited = leased.eligible_since ? leased.leased_at - *leased.eligible_since
                                               : DbTime::duration::zero();
     if (leased.eligible_since) observer_.attempt_started(leased.intent.tool, waited);
-    auto performing = perform(dispatch);
-    const auto outcome = co_await std::move(performing);
+    auto performing = perform(dispatch, written);
+    auto outcome = co_await std::move(performing);
+    // Committed is committed, whatever went wrong on the way back.
+    if (written) outcome = Succeeded{written->result, {}};
     observer_.attempt_ended(leased.intent.tool, outcome, BootClock::now() - begun);
 
     const auto elapsed =
         std::chrono::duration_cast<DbTime::duration>(BootClock::now() - dispatch.leased_at);
-    auto next = decide_attempt(
-        leased, outcome, dispatch.entry->policy, leased.leased_at + elapsed, random_.uniform()
-    );
+    auto next = written ? *written
+                        : decide_attempt(
+                              leased,
+                              outcome,
+                              dispatch.entry->policy,
+                              leased.leased_at + elapsed,
+                              random_.uniform()
+                          );
     if (next.cause) observer_.became_unknown(leased.intent.tool, *next.cause);
     report(leased, outcome, next);
     co_return next;
 }
 
 // What throws before the tool is called had no effect; after that it may have had one.
-asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
+asio::awaitable<Outcome> Executor::perform(
+    const Dispatch& dispatch, std::optional<Transition>& written
+) {
     const auto& leased = dispatch.attempt;
     bool called = false;
     Outcome outcome;
@@ -115,7 +132,7 @@ asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
             co_return not_sent("not_sent_deadline", "The time was up before anything was sent.");
         }
         called = true;
-        auto calling = call_tool(dispatch, std::move(key));
+        auto calling = call_tool(dispatch, std::move(key), written);
         outcome = co_await std::move(calling);
         co_await failpoints_.hit(FailpointId::after_effect_before_complete);
     } catch (const std::exception& error) {
@@ -128,7 +145,27 @@ asio::awaitable<Outcome> Executor::perform(const Dispatch& dispatch) {
     co_return outcome;
 }
 
-asio::awaitable<Outcome> Executor::call_tool(const Dispatch& dispatch, std::string key) {
+// Everything is copied but what outlives the attempt: decide may run on another thread.
+OwnAttempt Executor::own_attempt(const Dispatch& dispatch) const {
+    const auto& leased = dispatch.attempt;
+    auto decide = [attempt = leased,
+                   &policy = dispatch.entry->policy,
+                   &completer = completer_](const Outcome& outcome) {
+        auto next = decide_attempt(attempt, outcome, policy, attempt.leased_at, 0);
+        completer.make_storable(next);
+        return next;
+    };
+    return {
+        .seq = leased.intent.seq,
+        .epoch = leased.epoch,
+        .leased_at = leased.leased_at,
+        .decide = std::move(decide)
+    };
+}
+
+asio::awaitable<Outcome> Executor::call_tool(
+    const Dispatch& dispatch, std::string key, std::optional<Transition>& written
+) {
     ToolCall call{
         .intent = dispatch.attempt.intent,
         .provider_key = std::move(key),
@@ -136,6 +173,10 @@ asio::awaitable<Outcome> Executor::call_tool(const Dispatch& dispatch, std::stri
         .first_sent_at = dispatch.attempt.first_attempt_at,
         .ambiguous = dispatch.attempt.ambiguous,
     };
+    if (dispatch.entry->policy.own_transaction) {
+        call.own = own_attempt(dispatch);
+        call.written = &written;
+    }
     return calls_.run(dispatch.entry->tool->execute(std::move(call), deadline_of(dispatch)));
 }
 

@@ -3,6 +3,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -62,9 +63,13 @@ class Executor {
 
  private:
     asio::awaitable<void> run(Dispatch dispatch);
-    asio::awaitable<Transition> attempt(Dispatch& dispatch);
-    asio::awaitable<Outcome> perform(const Dispatch& dispatch);
-    asio::awaitable<Outcome> call_tool(const Dispatch& dispatch, std::string key);
+    // What the tool committed together with its effect is left in `written`.
+    asio::awaitable<Transition> attempt(Dispatch& dispatch, std::optional<Transition>& written);
+    asio::awaitable<Outcome> perform(const Dispatch& dispatch, std::optional<Transition>& written);
+    asio::awaitable<Outcome> call_tool(
+        const Dispatch& dispatch, std::string key, std::optional<Transition>& written
+    );
+    [[nodiscard]] OwnAttempt own_attempt(const Dispatch& dispatch) const;
     void report(const LeasedAttempt& attempt, const Outcome& outcome, const Transition& next);
 
     Completer& completer_;

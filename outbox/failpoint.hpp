@@ -39,6 +39,11 @@ enum class FailpointId {
     before_maintain,               // before promotion and expiry
     between_expiry_and_leases,     // maintenance after its first statement (lane)
     between_leases_and_promotion,  // maintenance after its second statement (lane)
+    before_sql_effect,             // sql: about to open the effect's transaction (lane)
+    after_sql_lock,                // sql, own database: fenced in, the statement not sent (lane)
+    after_sql_effect,              // sql: the statement has run, nothing is committed (lane)
+    after_sql_record,              // sql, own database: recorded, nothing is committed (lane)
+    after_sql_commit,              // sql: committed, the answer is lost (lane)
 };
 inline constexpr std::array kFailpointNames = {
     "before_lease",
@@ -67,6 +72,11 @@ inline constexpr std::array kFailpointNames = {
     "before_maintain",
     "between_expiry_and_leases",
     "between_leases_and_promotion",
+    "before_sql_effect",
+    "after_sql_lock",
+    "after_sql_effect",
+    "after_sql_record",
+    "after_sql_commit",
 };
 
 // Owned by the application, passed by reference; all off by default. Armed before any thread

@@ -53,6 +53,8 @@ struct ToolPolicy {
     std::string name;
     std::string description;
     Effect effect = Effect::write;
+    // Its effect lies in the outbox's own database: a success is recorded in the same transaction.
+    bool own_transaction = false;
     std::chrono::milliseconds timeout{20'000};  // hard end of one attempt, connect included
     int concurrency = 0;                        // attempts in flight; 0: only the worker's limit
     std::optional<double> rate_per_second;      // token bucket of this daemon

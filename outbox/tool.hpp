@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,10 +13,21 @@
 #include "outbox/operation.hpp"
 #include "outbox/outcome.hpp"
 #include "outbox/policy.hpp"
+#include "outbox/transition.hpp"
 
 namespace outbox {
 
 namespace asio = boost::asio;
+
+// What it takes to record a success in the transaction of the effect itself, for tools whose effect
+// lies in the outbox's own database. A copy may go to another thread.
+struct OwnAttempt {
+    Seq seq;
+    Epoch epoch;
+    DbTime leased_at;  // with the epoch: this very lease
+    // The write that ends the operation, ready to be stored; pure.
+    std::function<Transition(Outcome)> decide;
+};
 
 // What an adapter gets to see of an operation. The provider key is a member, so no adapter can
 // forget it, and it is the same for every attempt.
@@ -25,6 +37,11 @@ struct ToolCall {
     int attempt = 1;
     DbTime first_sent_at;
     bool ambiguous = false;  // an earlier attempt ended unknown, believed absent since
+    // Attempts of tools whose policy says own_transaction: what to record in it, and where to leave
+    // the transition that was committed together with the effect. Nobody records that attempt
+    // again. `written` outlives the call.
+    std::optional<OwnAttempt> own{};
+    std::optional<Transition>* written = nullptr;
 };
 
 // One way for an effect to leave the process. Chosen by name at run time; built by tools/ from

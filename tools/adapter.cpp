@@ -11,6 +11,12 @@ outbox::Outcome unfit(std::string message, bool ambiguous) {
     return outbox::Attention{{"invalid_arguments", std::move(message)}};
 }
 
+// On the outbox's own database an earlier attempt that nobody saw the end of had no effect: it
+// would have ended the operation.
+void prove_absence(outbox::Outcome& outcome) {
+    if (auto* rejected = std::get_if<outbox::Rejected>(&outcome)) rejected->proves_absence = true;
+}
+
 }  // namespace
 
 asio::awaitable<outbox::Outcome> AdapterTool::execute(
@@ -18,13 +24,24 @@ asio::awaitable<outbox::Outcome> AdapterTool::execute(
 ) {
     if (schema_) {
         if (auto violation = schema_->violation(call.intent.arguments)) {
-            auto outcome = unfit(std::move(*violation), call.ambiguous);
+            auto outcome = unfit(std::move(*violation), call.ambiguous && !call.own);
+            if (call.own) prove_absence(outcome);
             mask_->apply(outcome);
             co_return outcome;
         }
     }
+    const bool own = call.own.has_value();
+    if (own) {
+        // What is recorded within the action must not hold a secret either. On another thread: so
+        // by a copy of the mask.
+        call.own->decide = [mask = *mask_, decide = call.own->decide](outbox::Outcome outcome) {
+            mask.apply(outcome);
+            return decide(std::move(outcome));
+        };
+    }
     auto performing = action_->perform(std::move(call), deadline);
     auto outcome = co_await std::move(performing);
+    if (own) prove_absence(outcome);
     mask_->apply(outcome);
     co_return outcome;
 }

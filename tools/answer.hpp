@@ -14,6 +14,7 @@ namespace tools {
 struct Answer {
     std::optional<int> status;     // http
     std::optional<int> exit_code;  // command
+    std::optional<int> rows;       // sql; the body is an array of objects
     std::vector<std::pair<std::string, std::string>> headers;
     std::string text;                  // the raw body, or standard output
     std::optional<outbox::Json> body;  // empty: the text is no JSON

@@ -25,6 +25,10 @@ bool compile_execute(
         out.execute = std::move(*compiled);
     } else if (const auto* command = std::get_if<config::Command>(&tool.execute)) {
         out.execute = CommandExecute::compile(*command, context);
+    } else if (const auto* sql = std::get_if<config::Sql>(&tool.execute)) {
+        auto compiled = SqlExecute::compile(*sql, tool, context);
+        compiled.sql.max_bytes = out.output_limit;
+        out.execute = std::move(compiled);
     } else {
         out.execute = LogExecute{};
     }
@@ -38,7 +42,7 @@ bool compile_lookup(
     CompiledTool& out
 ) {
     if (!tool.reconcile_by) {
-        if (!tool.write) return true;
+        if (!tool.write || tool.own_transaction()) return true;
         context.diagnostics.error(
             tool.mark,
             tool.name + ": reconcile is missing",
@@ -52,6 +56,10 @@ bool compile_lookup(
         out.lookup.emplace(std::move(*compiled));
     } else if (const auto* command = std::get_if<config::Command>(&*tool.reconcile_by)) {
         out.lookup.emplace(CommandLookup::compile(*command, context));
+    } else if (const auto* sql = std::get_if<config::Sql>(&*tool.reconcile_by)) {
+        auto compiled = SqlLookup::compile(*sql, context);
+        compiled.sql.max_bytes = out.output_limit;
+        out.lookup.emplace(std::move(compiled));
     }
     return true;
 }

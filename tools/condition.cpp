@@ -10,6 +10,7 @@ using ValueKind = config::Value::Kind;
 
 std::vector<std::string> known_members(AnswerKind kind) {
     if (kind == AnswerKind::command) return {"exit_code", "body", "text"};
+    if (kind == AnswerKind::sql) return {"rows", "body"};
     return {"status", "header", "body", "text"};
 }
 
@@ -31,8 +32,9 @@ Condition Condition::compile(const config::Value& when, AnswerKind kind, Compile
         context.diagnostics.error(
             when.mark,
             "when must be a mapping",
-            kind == AnswerKind::http ? "for instance { status: 201 }"
-                                     : "for instance { exit_code: 0 }"
+            kind == AnswerKind::http      ? "for instance { status: 201 }"
+            : kind == AnswerKind::command ? "for instance { exit_code: 0 }"
+                                          : "for instance { rows: 1 }"
         );
         return result;
     }
@@ -49,8 +51,10 @@ void Condition::compile_member(
     const bool http = kind == AnswerKind::http;
     if (http && member.key == "status") {
         statuses_ = NumberSet::statuses(member.value, context.diagnostics);
-    } else if (!http && member.key == "exit_code") {
+    } else if (kind == AnswerKind::command && member.key == "exit_code") {
         exit_codes_ = NumberSet::exit_codes(member.value, context.diagnostics);
+    } else if (kind == AnswerKind::sql && member.key == "rows") {
+        rows_ = NumberSet::rows(member.value, context.diagnostics);
     } else if (http && member.key == "header") {
         if (!member.value.is(ValueKind::mapping)) {
             context.diagnostics.error(
@@ -66,7 +70,7 @@ void Condition::compile_member(
         body_ = PointerConditions::compile(
             member.value, "body", PointerConditions::Optional::forbidden, context
         );
-    } else if (member.key == "text") {
+    } else if (kind != AnswerKind::sql && member.key == "text") {
         text_ = compile_fixed(member.value, context);
     } else {
         context.diagnostics.error(
@@ -82,6 +86,7 @@ Holds Condition::holds(const Answer& answer, const Scope& scope) const {
     if (exit_codes_ && !(answer.exit_code && exit_codes_->contains(*answer.exit_code))) {
         return Holds::no;
     }
+    if (rows_ && !(answer.rows && rows_->contains(*answer.rows))) return Holds::no;
     for (const auto& [name, condition] : headers_) {
         const auto* text = answer.header(name);
         const Json value = text == nullptr ? Json{} : Json(*text);

@@ -13,7 +13,7 @@
 namespace tools {
 
 // Which adapter's answers a condition speaks about.
-enum class AnswerKind { http, command };
+enum class AnswerKind { http, command, sql };
 
 enum class Holds {
     no,
@@ -39,6 +39,7 @@ class Condition {
 
     std::optional<NumberSet> statuses_;
     std::optional<NumberSet> exit_codes_;
+    std::optional<NumberSet> rows_;
     std::vector<std::pair<std::string, ValueCondition>> headers_;
     std::optional<PointerConditions> body_;
     std::optional<ValueCondition> text_;

@@ -35,7 +35,8 @@ void lint_look_up(
 ) {
     if (!tool.reconcile_by) return;
     const auto* request = std::get_if<config::HttpRequest>(&*tool.reconcile_by);
-    if (request == nullptr) return;
+    const auto* sql = std::get_if<config::Sql>(&*tool.reconcile_by);
+    if (request == nullptr && sql == nullptr) return;
     const bool found = std::any_of(sought.begin(), sought.end(), [&](const Reference& reference) {
         const bool of_operation =
             reference.path == "operation.key" || reference.path == "operation.id";
@@ -43,7 +44,7 @@ void lint_look_up(
     });
     if (found) return;
     diagnostics.warning(
-        request->mark,
+        request != nullptr ? request->mark : sql->mark,
         tool.name + ": reconcile asks for nothing that execute sent",
         "plant {{ operation.key }} in the request and look for it: what was never written cannot "
         "be found"

@@ -39,6 +39,12 @@ std::optional<Range> exit_code_range(const std::string& text) {
     return Range{*number, *number};
 }
 
+std::optional<Range> row_range(const std::string& text) {
+    const auto number = whole(text);
+    if (!number || *number < 0) return std::nullopt;
+    return Range{*number, *number};
+}
+
 using Parse = std::optional<Range> (*)(const std::string&);
 
 std::vector<Range> ranges_of(
@@ -76,6 +82,12 @@ NumberSet NumberSet::statuses(const config::Value& value, config::Diagnostics& d
 NumberSet NumberSet::exit_codes(const config::Value& value, config::Diagnostics& diagnostics) {
     NumberSet set;
     set.ranges_ = ranges_of(value, diagnostics, exit_code_range, "0 to 255, or a list of them");
+    return set;
+}
+
+NumberSet NumberSet::rows(const config::Value& value, config::Diagnostics& diagnostics) {
+    NumberSet set;
+    set.ranges_ = ranges_of(value, diagnostics, row_range, "a number of rows: 0, 1 or [0, 1]");
     return set;
 }
 

@@ -99,6 +99,7 @@ std::string default_message(const Answer& answer) {
         return "the other side answered with status " + std::to_string(*answer.status);
     if (answer.exit_code)
         return "the command ended with exit code " + std::to_string(*answer.exit_code);
+    if (answer.rows) return "the statement gave " + std::to_string(*answer.rows) + " rows";
     return "the answer says nothing";
 }
 
@@ -123,6 +124,7 @@ Error describe(const Answer& answer) {
     Error error;
     if (answer.status) error.code = "status_" + std::to_string(*answer.status);
     if (answer.exit_code) error.code = "exit_" + std::to_string(*answer.exit_code);
+    if (answer.rows) error.code = "rows_" + std::to_string(*answer.rows);
     for (const auto* pointer : kMessages) {
         if (!answer.body) break;
         if (auto text = presentable(answer.body->at_pointer(pointer), kMessageBytes)) {

@@ -21,7 +21,19 @@ void replace(std::string& text, const std::string& secret) {
 
 }  // namespace
 
-SecretMask::SecretMask(const std::map<std::string, config::Credential>& credentials) {
+SecretMask::SecretMask(
+    const std::map<std::string, config::Credential>& credentials,
+    const std::vector<config::Tool>& tools
+) {
+    for (const auto& tool : tools) {
+        if (const auto* sql = std::get_if<config::Sql>(&tool.execute); sql && sql->dsn) {
+            add_dsn(sql->dsn->value);
+        }
+        if (!tool.reconcile_by) continue;
+        if (const auto* sql = std::get_if<config::Sql>(&*tool.reconcile_by); sql && sql->dsn) {
+            add_dsn(sql->dsn->value);
+        }
+    }
     using Kind = config::Credential::Kind;
     for (const auto& [name, credential] : credentials) {
         if (credential.kind == Kind::mtls) continue;  // its key leaves this process in no form
@@ -51,6 +63,27 @@ void SecretMask::learn(const std::string& token) {
     if (std::find(learned_.begin(), learned_.end(), token) != learned_.end()) return;
     learned_.push_back(token);
     if (learned_.size() > kLearned) learned_.pop_front();
+}
+
+// The password in it, and the whole: drivers like to repeat what they could not read.
+void SecretMask::add_dsn(const std::string& dsn) {
+    add(dsn);
+    const std::string_view text(dsn);
+    if (const auto at = text.find("password="); at != std::string_view::npos) {
+        const auto rest = text.substr(at + 9);
+        const bool quoted = !rest.empty() && rest.front() == '\'';
+        add(std::string(
+            quoted ? rest.substr(1, rest.find('\'', 1) - 1)
+                   : rest.substr(0, rest.find_first_of(" &"))
+        ));
+    }
+    const auto scheme = text.find("://");
+    if (scheme == std::string_view::npos) return;
+    const auto host = text.find('@', scheme);
+    const auto colon = text.find(':', scheme + 3);
+    if (host != std::string_view::npos && colon < host) {
+        add(std::string(text.substr(colon + 1, host - colon - 1)));
+    }
 }
 
 void SecretMask::apply(outbox::Outcome& outcome) const {

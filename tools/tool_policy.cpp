@@ -70,6 +70,13 @@ Json target_of(const config::Command& command) {
     return Json(std::move(items));
 }
 
+// The database without its password, and what is asked. On the own database it does not matter what
+// the statement said: no commit, no effect.
+Json target_of(const config::Sql& sql) {
+    if (!sql.dsn) return Json(Json::Array{"sql", "own"});
+    const auto& dsn = sql.dsn->source.empty() ? sql.dsn->value : sql.dsn->source;
+    return Json(Json::Array{"sql", dsn, resolved(sql.statement)});
+}
 Json target_of(const config::LogAction&) {
     return Json("log");
 }
@@ -199,6 +206,19 @@ outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& di
         .after_absent = tool.reconcile.after_absent == "hold" ? outbox::AfterAbsent::hold
                                                               : outbox::AfterAbsent::retry
     };
+    if (tool.own_transaction()) {
+        // The claim of a probe moves the epoch: no transaction of an earlier attempt can commit
+        // behind it, so there is nothing to wait for and nothing to confirm.
+        policy.own_transaction = true;
+        policy.reconcile.settle = {};
+        policy.reconcile.confirmations = 1;
+        policy.reconcile.after_absent = outbox::AfterAbsent::retry;
+    }
+    // Calls of one database lane run one after the other: what is leased should start soon.
+    constexpr int kSqlConcurrency = 8;
+    if (policy.concurrency == 0 && std::holds_alternative<config::Sql>(tool.execute)) {
+        policy.concurrency = kSqlConcurrency;
+    }
     policy.key = key_settings(tool.key, diagnostics);
     policy.request_hash = request_hash(tool);
     policy.revision = revision_of(tool);

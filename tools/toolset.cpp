@@ -123,15 +123,27 @@ std::unique_ptr<Action> make_action(
             std::move(*command), tool.output_limit, services.failpoints
         );
     }
+    if (auto* sql = std::get_if<SqlExecute>(&tool.execute)) {
+        auto database = services.databases->open(sql->sql.dsn);
+        return std::make_unique<SqlAction>(std::move(*sql), std::move(database));
+    }
     return std::make_unique<LogAction>(services.log);
 }
 
-std::unique_ptr<Probe> make_probe(CompiledTool& tool, HttpSenders& senders) {
+std::unique_ptr<Probe> make_probe(
+    CompiledTool& tool, const Services& services, HttpSenders& senders
+) {
+    if (tool.policy.own_transaction) return std::make_unique<OwnTransactionProbe>();
     if (!tool.lookup)
         return std::make_unique<NoProbe>("only a person can tell whether it happened");
     if (auto* http = std::get_if<HttpLookup>(&*tool.lookup)) {
         auto sender = senders.of(tool.http, http->request.credential());
         return std::make_unique<HttpProbe>(std::move(*http), std::move(sender));
+    }
+    if (auto* sql = std::get_if<SqlLookup>(&*tool.lookup)) {
+        // A lane of its own: an effect that waits for a lock does not hold up who asks about it.
+        auto database = services.databases->open(sql->sql.dsn);
+        return std::make_unique<SqlProbe>(std::move(*sql), std::move(database));
     }
     return std::make_unique<CommandProbe>(
         std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit
@@ -154,7 +166,7 @@ std::shared_ptr<outbox::LaneGate> make_gate(const CompiledTool& tool, outbox::Ob
 }
 
 std::shared_ptr<SecretMask> make_mask(const config::Config& config) {
-    auto mask = std::make_shared<SecretMask>(config.credentials);
+    auto mask = std::make_shared<SecretMask>(config.credentials, config.tools);
     std::vector<const config::Http*> settings = {&config.defaults.http};
     for (const auto& tool : config.tools) settings.push_back(&tool.http);
     for (const auto* http : settings) {
@@ -183,7 +195,7 @@ std::unique_ptr<outbox::Toolset> build_toolset(
     for (auto& tool : compiled) {
         auto gate = make_gate(tool, services.observer);
         auto action = make_action(tool, services, senders, gate);
-        auto probe = make_probe(tool, senders);
+        auto probe = make_probe(tool, services, senders);
         toolset->add(
             {std::move(tool.policy),
              std::make_unique<AdapterTool>(

@@ -7,6 +7,7 @@
 #include "outbox/failpoint.hpp"
 #include "outbox/log.hpp"
 #include "outbox/observer.hpp"
+#include "outbox/sql_database.hpp"
 #include "outbox/tool.hpp"
 
 namespace tools {
@@ -16,7 +17,8 @@ struct Services {
     boost::asio::any_io_executor executor;  // the io thread's
     outbox::Failpoints& failpoints;
     outbox::Log& log;
-    outbox::Observer* observer = nullptr;  // null: nobody counts
+    outbox::Observer* observer = nullptr;       // null: nobody counts
+    outbox::SqlDatabases* databases = nullptr;  // null: tools of type sql cannot be built
 };
 
 // Compiles every tool of the configuration. All mistakes and lints go to the diagnostics, which may

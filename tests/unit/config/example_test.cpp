@@ -59,6 +59,7 @@ TEST_CASE("what is commented out in the example loads too", "[config]") {
     folder.write("pager", "p4ger\n");
     folder.write("graph_secret", "gr4ph\n");
     folder.write("whsec", "whsec_w3bhook\n");
+    folder.write("billing_dsn", "dbname=billing password=b1lling\n");
     const Variable credentials("CREDENTIALS_DIRECTORY", folder.path().c_str());
     const Variable key("MAPS_KEY", "m4ps");
     const auto file =
@@ -69,13 +70,18 @@ TEST_CASE("what is commented out in the example loads too", "[config]") {
     REQUIRE(loaded.config);
     std::string names;
     for (const auto& tool : loaded.config->tools) names += tool.name + ' ';
-    CHECK(names == "note create_ticket create_ticket:close attach_report print_label ");
+    CHECK(
+        names ==
+        "note create_ticket create_ticket:close attach_report print_label grant_credit "
+        "book_payment "
+    );
     CHECK(loaded.config->credentials.at("helpdesk").secret.value == "t0ken");
     CHECK(loaded.config->credentials.at("pager").secret.value == "Token token=p4ger");
     CHECK(loaded.config->credentials.at("legacy").secret.value == "pa55word");
 
     const auto printed = print(*loaded.config);
-    for (const auto* secret : {"t0ken", "p4ger", "m4ps", "gr4ph", "w3bhook", "pa55word"}) {
+    for (const auto* secret :
+         {"t0ken", "p4ger", "m4ps", "gr4ph", "w3bhook", "pa55word", "b1lling"}) {
         CHECK(printed.find(secret) == std::string::npos);
     }
     const auto again = config::load(folder.write("printed.yaml", printed));

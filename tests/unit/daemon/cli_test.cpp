@@ -223,7 +223,7 @@ TEST_CASE("what is not in this version is refused once, and nothing else is said
     const ConfigFile file(R"(version: 1
 tools:
   grant:
-    execute: { type: sql, statement: "SELECT 1" }
+    execute: { type: mcp, url: "https://h.example/mcp", tool: x }
     reconcile: { type: manual, reason: "nobody can tell" }
   key:
     execute: { type: http, method: POST, url: "https://h.example/x", headers: { K: "{{ operation.key }}" } }
@@ -242,7 +242,7 @@ tools:
     CHECK(
         said ==
         std::vector<std::string>{
-            "tools.grant.execute.type: sql is not in this version",
+            "tools.grant.execute.type: mcp is not in this version",
             "tools.key.key.max_length: a uuid needs 36 characters and cannot be cut, 20 are left"
         }
     );
