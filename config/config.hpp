@@ -241,6 +241,70 @@ struct Tool {
     bool unreadable = false;
 };
 
+// What the other side is said to have answered, in tests:.
+struct CannedAnswer {
+    Mark mark;
+    std::optional<int> status;     // http
+    std::optional<int> exit_code;  // command
+    std::vector<std::pair<Text, Text>> headers;
+    std::optional<Value> body;         // sent as JSON
+    std::optional<Text> text;          // the raw body, or standard output
+    std::optional<Text> stderr_text;   // command
+    std::optional<std::string> fails;  // not_sent | timeout | reset | killed; then nothing else
+};
+
+// One answer, and what is to become of it.
+struct TestAnswer {
+    Mark mark;
+    std::vector<CannedAnswer> pages;  // more than one: a listing that is read page by page
+    Text then;
+    std::optional<Value> result;
+    std::optional<Text> code;
+    std::optional<Text> message;
+    std::optional<Duration> retry_after;
+    Mark retry_after_mark;
+};
+
+// Only what is named is compared.
+struct ExpectedRequest {
+    Mark mark;
+    std::optional<Text> method;
+    std::optional<Text> url;
+    std::vector<std::pair<Text, std::optional<Text>>> headers;  // without a text: must not be there
+    std::optional<Value> json;
+    std::optional<Value> form;
+    std::optional<Text> text;
+    std::optional<std::vector<Text>> argv;
+    std::optional<Text> stdin_text;
+    std::vector<std::pair<Text, std::optional<Text>>> env;
+    std::optional<Text> refused;  // the code: nothing is sent at all
+};
+
+struct TestPhase {
+    std::optional<ExpectedRequest> request;
+    std::vector<TestAnswer> answers;
+};
+
+// One member of tests:, run by check-config --tests without any network.
+struct TestCase {
+    Mark mark;
+    std::string name;
+    Text tool;
+    std::optional<Value> arguments;
+    std::string operation_id = "op-1";
+    std::optional<std::string> key;  // instead of the derived one
+    std::optional<std::string> run_id;
+    std::optional<std::string> traceparent;
+    int attempt = 1;
+    std::optional<Text> created_at;
+    std::optional<Text> first_sent_at;
+    std::string original_id = "op-0";  // compensations only
+    std::optional<Value> original_arguments;
+    std::optional<Value> original_result;
+    TestPhase execute;
+    TestPhase reconcile;
+};
+
 struct Config {
     std::string file;
     Database database;
@@ -253,7 +317,8 @@ struct Config {
     std::map<std::string, Credential> credentials;
     std::vector<Tool> tools;  // in the order of the file, compensations behind their tool
     bool allow_failpoints = false;
-    std::optional<Value> tests;  // kept for the version that runs them
+    std::optional<Value> tests;        // as the file has them
+    std::vector<TestCase> test_cases;  // and read
 };
 
 }  // namespace config

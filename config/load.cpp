@@ -39,6 +39,7 @@ Config read_config(const Value& tree, const std::string& file, Diagnostics& diag
     const auto credentials = read_credentials(root, config);
     read_tools(root, config, {config.defaults, credentials});
     read_testing(root, config);
+    read_tests(root, config);
     root.finish();
     return config;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "config/inventory.hpp"
 #include "config/nearest.hpp"
 #include "config/scalar.hpp"
 #include "config/units.hpp"
@@ -53,6 +54,25 @@ MapReader::MapReader(const Value* value, Mark key_mark, std::string path, Diagno
 
 std::string MapReader::name(std::string_view key) const {
     return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+void MapReader::note(
+    std::string_view key,
+    std::string_view type,
+    std::string min,
+    std::string max,
+    std::vector<std::string> names
+) const {
+    auto* inventory = Inventory::current();
+    if (inventory == nullptr) return;
+    inventory->keys.push_back(
+        {path_,
+         std::string(key),
+         std::string(type),
+         std::move(min),
+         std::move(max),
+         std::move(names)}
+    );
 }
 
 void MapReader::know(std::initializer_list<std::string_view> keys) {
@@ -109,6 +129,7 @@ const Value* MapReader::scalar(std::string_view key) {
 }
 
 bool MapReader::duration(std::string_view key, Duration& out, Range<Duration> range) {
+    note(key, "duration", duration_text(range.min), duration_text(range.max));
     const auto* found = scalar(key);
     if (!found) return false;
     const auto parsed = parse_duration(found->text);
@@ -139,18 +160,20 @@ bool MapReader::duration(std::string_view key, Duration& out, Range<Duration> ra
 bool MapReader::duration_or_forever(
     std::string_view key, std::optional<Duration>& out, Range<Duration> range
 ) {
+    note(key, "duration_or_forever", duration_text(range.min), duration_text(range.max));
     const auto* found = value(key);
     if (found && found->is(Kind::string) && found->text == "forever") {
         out.reset();
         return true;
     }
     Duration length{};
-    if (!duration(key, length, range)) return false;
+    if (!found || !duration(key, length, range)) return false;
     out = length;
     return true;
 }
 
 bool MapReader::size(std::string_view key, std::size_t& out, Range<std::size_t> range) {
+    note(key, "size", size_text(range.min), size_text(range.max));
     const auto* found = scalar(key);
     if (!found) return false;
     const auto parsed = parse_size(found->text);
@@ -177,6 +200,7 @@ bool MapReader::size(std::string_view key, std::size_t& out, Range<std::size_t> 
 }
 
 bool MapReader::integer(std::string_view key, int& out, Range<int> range) {
+    note(key, "integer", fmt::format("{}", range.min), fmt::format("{}", range.max));
     const auto* found = scalar(key);
     if (!found) return false;
     long long parsed = 0;
@@ -201,6 +225,7 @@ bool MapReader::integer(std::string_view key, int& out, Range<int> range) {
 }
 
 bool MapReader::number(std::string_view key, double& out, Range<double> range) {
+    note(key, "number", fmt::format("{}", range.min), fmt::format("{}", range.max));
     const auto* found = scalar(key);
     if (!found) return false;
     double parsed = 0;
@@ -224,6 +249,7 @@ bool MapReader::number(std::string_view key, double& out, Range<double> range) {
 }
 
 bool MapReader::boolean(std::string_view key, bool& out) {
+    note(key, "boolean");
     const auto* found = scalar(key);
     if (!found) return false;
     const bool known = found->text == "true" || found->text == "false";
@@ -241,6 +267,7 @@ bool MapReader::boolean(std::string_view key, bool& out) {
 }
 
 bool MapReader::rate(std::string_view key, std::optional<double>& out) {
+    note(key, "rate");
     const auto* found = scalar(key);
     if (!found) return false;
     const auto parsed = parse_rate(found->text);
@@ -255,6 +282,7 @@ bool MapReader::rate(std::string_view key, std::optional<double>& out) {
 bool MapReader::choice(
     std::string_view key, std::string& out, std::initializer_list<std::string_view> names
 ) {
+    note(key, "choice", {}, {}, {names.begin(), names.end()});
     const auto* found = scalar(key);
     if (!found) return false;
     if (std::find(names.begin(), names.end(), found->text) == names.end()) {
@@ -270,6 +298,7 @@ bool MapReader::choice(
 }
 
 void MapReader::not_yet(std::string_view key, std::string_view instead) {
+    later_.emplace_back(key);
     const auto* found = member(key);
     if (!found) return;
     diagnostics_.error(
@@ -278,6 +307,14 @@ void MapReader::not_yet(std::string_view key, std::string_view instead) {
 }
 
 void MapReader::finish() {
+    if (auto* inventory = Inventory::current()) {
+        Inventory::Mapping mapping{path_, {}};
+        for (const auto& key : known_) {
+            const bool later = std::find(later_.begin(), later_.end(), key) != later_.end();
+            if (!later) mapping.known.push_back(key);
+        }
+        inventory->mappings.push_back(std::move(mapping));
+    }
     if (!mapping_) return;
     for (const auto& m : mapping_->members) {
         if (std::find(known_.begin(), known_.end(), m.key) != known_.end()) continue;

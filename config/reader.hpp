@@ -79,6 +79,14 @@ class MapReader {
     [[nodiscard]] std::string name(std::string_view key) const;
     const Value* scalar(std::string_view key);
     [[nodiscard]] std::optional<Text> as_text(const Value& value, std::string_view key);
+    // For the inventory, when one is made.
+    void note(
+        std::string_view key,
+        std::string_view type,
+        std::string min = {},
+        std::string max = {},
+        std::vector<std::string> names = {}
+    ) const;
 
     const Value* mapping_ = nullptr;  // null: absent or no mapping
     bool broken_ = false;             // no mapping: reported, nothing in it is missed
@@ -86,6 +94,7 @@ class MapReader {
     std::string path_;
     Diagnostics& diagnostics_;
     std::vector<std::string> known_;
+    std::vector<std::string> later_;  // of a later version
 };
 
 // A scalar for a message: as the file has it, quoted, shortened, never a secret.

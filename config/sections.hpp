@@ -41,6 +41,9 @@ void read_key(MapReader& in, Key& out);
 // credentials.cpp: the names, those that could not be read included.
 [[nodiscard]] std::vector<std::string> read_credentials(MapReader& root, Config& out);
 
+// tests.cpp; behind the tools, which they name.
+void read_tests(MapReader& root, Config& out);
+
 // What tools may refer to.
 struct ToolContext {
     const Defaults& defaults;

@@ -119,14 +119,6 @@ void read_testing(MapReader& root, Config& out) {
     auto in = root.section("testing");
     in.boolean("allow_failpoints", out.allow_failpoints);
     in.finish();
-    if (const auto* tests = root.member("tests")) {
-        out.tests = tests->value;
-        root.diagnostics().warning(
-            tests->key_mark,
-            "tests are not run by this version",
-            "they are kept, but nothing checks them yet"
-        );
-    }
 }
 
 }  // namespace config

@@ -89,6 +89,18 @@ void read_settings(MapReader& in, Tool& tool) {
     in.boolean("destructive", tool.destructive);
 }
 
+// Of a compensation, which inherits it, only what it says itself.
+void check_http_timeout(MapReader& in, const Tool& tool) {
+    if (!std::holds_alternative<HttpRequest>(tool.execute) || tool.timeout <= 10min) return;
+    const auto* at = in.value("timeout");
+    if (at == nullptr && tool.compensates_tool) return;
+    in.diagnostics().warning(
+        at != nullptr ? at->mark : tool.mark,
+        fmt::format("{}.timeout is above 10m for http", in.path()),
+        "an API that takes so long is better accepted (then: accepted) and looked up"
+    );
+}
+
 // `judged`: the type is known, so that a missing reconcile is a mistake.
 void read_own_reconcile(MapReader& in, Tool& tool, const ToolContext& context, bool judged) {
     if (const auto* given = in.member("reconcile")) {
@@ -149,6 +161,7 @@ Tool read_compensation(
     const bool judged = read_execute(in, tool, context);
     read_own_reconcile(in, tool, context, judged);
     if (judged) in.finish();
+    check_http_timeout(in, tool);
     return tool;
 }
 
@@ -215,14 +228,7 @@ void read_tool(
     read_own_reconcile(in, tool, context, judged);
     auto compensations = read_compensations(in, tool, context);
     in.finish();
-    if (std::holds_alternative<HttpRequest>(tool.execute) && tool.timeout > 10min) {
-        const auto* at = in.value("timeout");
-        diagnostics.warning(
-            at ? at->mark : tool.mark,
-            fmt::format("{}.timeout is above 10m for http", in.path()),
-            "an API that takes so long is better accepted (then: accepted) and looked up"
-        );
-    }
+    check_http_timeout(in, tool);
     config.tools.push_back(std::move(tool));
     for (auto& compensation : compensations) config.tools.push_back(std::move(compensation));
 }

@@ -174,6 +174,7 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_daemon_commands(app, context);
     add_schema_commands(app, context);
     add_config_commands(app, context);
+    add_render_command(app, context);
     add_key_command(app, context);
     add_enqueue_command(app, context);
     add_compensate_command(app, context);

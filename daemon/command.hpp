@@ -53,6 +53,7 @@ struct Context {
 void add_daemon_commands(CLI::App& app, Context& context);
 void add_schema_commands(CLI::App& app, Context& context);
 void add_config_commands(CLI::App& app, Context& context);
+void add_render_command(CLI::App& app, Context& context);
 void add_key_command(CLI::App& app, Context& context);
 void add_enqueue_command(CLI::App& app, Context& context);
 void add_compensate_command(CLI::App& app, Context& context);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "config/mask.hpp"
 #include "config/nearest.hpp"
 
 namespace tools {
@@ -88,6 +89,69 @@ void lint_arguments(
     }
 }
 
+// A literal under a name such as api_key: whoever can read the file can use it.
+class InlineSecrets {
+ public:
+    InlineSecrets(const config::Tool& tool, config::Diagnostics& diagnostics)
+        : tool_(tool), diagnostics_(diagnostics) {}
+
+    // Headers are looked at when the file is read.
+    void look(const config::HttpRequest& request) {
+        const auto& url = request.url.value;
+        for (auto at = url.find_first_of("?&"); at != std::string::npos;
+             at = url.find_first_of("?&", at + 1)) {
+            const auto part = url.substr(at + 1, url.find('&', at + 1) - at - 1);
+            const auto equals = part.find('=');
+            if (equals == std::string::npos || !request.url.source.empty()) continue;
+            look(part.substr(0, equals), part.substr(equals + 1), request.url.mark);
+        }
+        for (const auto& [name, value] : request.query) look(name.value, value);
+        look({}, request.body_value);
+    }
+    void look(const config::Command& command) {
+        for (const auto& [name, value] : command.env) {
+            if (value.source.empty()) look(name.value, value.value, value.mark);
+        }
+        for (const auto& item : command.argv) {
+            const auto equals = item.value.find('=');
+            if (equals == std::string::npos || !item.source.empty()) continue;
+            look(item.value.substr(0, equals), item.value.substr(equals + 1), item.mark);
+        }
+    }
+    void look(const config::LogAction&) {}
+    void look(const config::Manual&) {}
+
+ private:
+    void look(const std::string& name, const config::Value& value) {
+        for (const auto& item : value.items) look(name, item);
+        for (const auto& member : value.members) look(member.key, member.value);
+        if (value.is(config::Value::Kind::string) && value.source.empty()) {
+            look(name, value.text, value.mark);
+        }
+    }
+    void look(const std::string& name, const std::string& text, const config::Mark& mark) {
+        // What is shorter is a flag or an empty place rather than a secret.
+        constexpr std::size_t kShortest = 6;
+        if (text.size() < kShortest || text.find("{{") != std::string::npos) return;
+        if (!config::is_sensitive_name(name)) return;
+        diagnostics_.warning(
+            mark,
+            tool_.name + ": " + name + ": a secret in the file itself",
+            "use credential:, or ${cred:name}, ${file:/path}, ${env:VAR}"
+        );
+    }
+
+    const config::Tool& tool_;
+    config::Diagnostics& diagnostics_;
+};
+
+void lint_secrets(const config::Tool& tool, config::Diagnostics& diagnostics) {
+    InlineSecrets secrets(tool, diagnostics);
+    std::visit([&](const auto& execute) { secrets.look(execute); }, tool.execute);
+    if (!tool.reconcile_by) return;
+    std::visit([&](const auto& lookup) { secrets.look(lookup); }, *tool.reconcile_by);
+}
+
 }  // namespace
 
 void lint_tool(
@@ -98,6 +162,7 @@ void lint_tool(
 ) {
     lint_arguments(tool, planted, diagnostics);
     lint_arguments(tool, sought, diagnostics);
+    lint_secrets(tool, diagnostics);
     if (!tool.write) return;
     lint_key(tool, planted, diagnostics);
     lint_look_up(tool, planted, sought, diagnostics);

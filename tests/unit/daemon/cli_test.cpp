@@ -80,6 +80,7 @@ TEST_CASE("help and version are answers, not errors") {
           "migrate",
           "check-config",
           "print-config",
+          "render",
           "key",
           "enqueue",
           "get",
