@@ -85,14 +85,19 @@ void hide(Command& command) {
     for (auto& [name, value] : command.env) hide(value, is_sensitive_name(name.value));
 }
 
-// Nothing is sent. No catch-all: a new kind of action has to say what it hides.
-void hide(LogAction&) {}
-void hide(Manual&) {}
-
 // "Token token=${cred:pager}" → "Token token=***": what print-config shows as well.
 void hide(Secret& secret) {
     secret.value = shown_secret(secret.source).empty() ? kMask : hidden(secret.source);
 }
+
+void hide(Sql& sql) {
+    if (sql.dsn) hide(*sql.dsn);
+    for (auto& [name, value] : sql.parameters) hide(value, is_sensitive_name(name.value));
+}
+
+// Nothing is sent. No catch-all: a new kind of action has to say what it hides.
+void hide(LogAction&) {}
+void hide(Manual&) {}
 
 // In tests a literal under a name such as token is made up: only what was brought in is hidden.
 void hide_sourced(Value& value, bool sensitive = false) {

@@ -75,6 +75,7 @@ void check_hot_plans(Session& session) {
     );
     check_scans("expire leases", plan(session, outbox::sql::expire_leases, "500, true"), kCtid);
     check_scans("expire operations", plan(session, outbox::sql::expire_operations, "500"), kCtid);
+    check_scans("lock attempt", plan(session, outbox::sql::lock_attempt, "1, 1, 1"), "queue_pkey");
     check_scans(
         "finish 1", plan(session, outbox::sql::finish_operations, finish_arguments(1)), "queue_pkey"
     );

@@ -7,6 +7,7 @@ add_executable(
   lane_pg_test.cpp
   plan_pg_test.cpp
   race_pg_test.cpp
+  sql_tool_pg_test.cpp
   store_complete_pg_test.cpp
   store_contract_pg_test.cpp
   store_late_pg_test.cpp

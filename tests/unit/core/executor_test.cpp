@@ -136,3 +136,54 @@ TEST_CASE("two attempts of one operation in flight: the end of one does not hide
     test::run_until(world.io, [&] { return world.executor.idle(); }, 1s);
     world.io.run_for(50ms);
 }
+
+namespace {
+
+// Records its own success, as the sql adapter does on the outbox's database; then fails to say so.
+class OwnTool final : public Tool {
+ public:
+    asio::awaitable<Outcome> execute(ToolCall call, Deadline) override {
+        if (call.own) *call.written = call.own->decide(Succeeded{Json("done"), {}});
+        throw std::runtime_error("the answer was lost on the way back");
+        co_return Succeeded{};
+    }
+    asio::awaitable<Verdict> probe(ToolCall, Deadline) override { co_return Absent{}; }
+};
+
+}  // namespace
+
+TEST_CASE("what a tool committed with its effect is not recorded again, whatever comes after") {
+    for (const bool own : {true, false}) {
+        World world;
+        world.entry.tool = std::make_unique<OwnTool>();
+        world.entry.policy.own_transaction = own;
+        world.store.insert("t", "op-1");
+        auto leased = test::run_coroutine(
+            world.io,
+            world.store.lease(
+                {.worker = WorkerId("w1"),
+                 .margin = 1s,
+                 .lanes = {{.tool = "t", .limit = 1, .timeout = 10s, .request_hash = 7, .after = {}}
+                 }}
+            ),
+            1s
+        );
+        REQUIRE(leased.size() == 1);
+        std::vector<Transition> told;
+        world.executor.on_written = [&](const Transition& next) { told.push_back(next); };
+        boost::asio::co_spawn(world.io, world.completer.run(), [](std::exception_ptr error) {
+            REQUIRE_FALSE(error);
+        });
+        world.start(leased[0]);
+        test::run_until(world.io, [&] { return !told.empty(); }, 5s);
+        REQUIRE(told.size() == 1);
+        CHECK(told[0].to == (own ? Status::succeeded : Status::unknown));
+        CHECK(told[0].epoch.value == leased[0].epoch.value);
+        if (own) CHECK(to_text(told[0].result) == "\"done\"");
+        // The store was told of it only by the completer.
+        CHECK(world.observer.batches == std::vector<std::size_t>{1});
+        world.completer.stop();
+        test::run_until(world.io, [&] { return world.executor.idle(); }, 5s);
+        world.io.run_for(50ms);
+    }
+}
