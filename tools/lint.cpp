@@ -119,6 +119,9 @@ class InlineSecrets {
             look(item.value.substr(0, equals), item.value.substr(equals + 1), item.mark);
         }
     }
+    void look(const config::Sql& sql) {
+        for (const auto& [name, value] : sql.parameters) look(name.value, value);
+    }
     void look(const config::LogAction&) {}
     void look(const config::Manual&) {}
 

@@ -189,17 +189,19 @@ class Run {
     // False: rolled back. The wording of a success never costs it: a row that cannot be stored is
     // recorded as its digest, like any completion.
     bool record(pqxx::dbtransaction& transaction, Transition& next, SqlEnd& end) {
+        // Not pqxx::subtransaction: that of 6.4.5 sends no SAVEPOINT when its first statement has
+        // parameters.
+        transaction.exec("SAVEPOINT record");
         try {
-            pqxx::subtransaction save(transaction, "record");
             const Transition* one = &next;
             const auto written =
-                execute(save, sql::finish_operations, finish_parameters({&one, 1}));
-            save.commit();
+                execute(transaction, sql::finish_operations, finish_parameters({&one, 1}));
             return ours(written, end);
         } catch (const std::exception& error) {
             const bool data = dynamic_cast<const StoreError*>(&error) != nullptr ||
                               kind_of(sqlstate_of(error)) == StoreError::Kind::data;
             if (!data || !session_.is_open()) throw;
+            transaction.exec("ROLLBACK TO SAVEPOINT record");
             next = last_resort(next, error.what());
         }
         const Transition* one = &next;
