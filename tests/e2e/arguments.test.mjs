@@ -25,8 +25,8 @@ story('the replay rate: two daemons count each enqueue and each replay once, bet
   for (const id of ['a', 'b', 'a', 'a', 'b']) await w.enqueue(id);
   const sum = async (name) => (await Promise.all(daemons.map((d) => d.metric(name, 'tool="create_ticket"')))).reduce((x, y) => x + y, 0);
   await eventually('everything is counted', async () => await sum('outboxd_enqueued_total') === 2 && await sum('outboxd_replayed_total') === 3, 60_000);
-  const stats = (await w.cli('stats', '--json')).stdout.trim().split('\n').map((line) => JSON.parse(line));
+  const stats = (await w.cli('stats', '--json')).text.trim().split('\n').map((line) => JSON.parse(line));
   const own = stats.find((s) => s.tool === 'create_ticket' && s.status === null);
   assert.deepEqual([own.enqueued_1h, own.replayed_1h, own.replay_rate_1h, own.replay_rate_30d], [2, 3, 0.6, 0.6]);
-  assert.match((await w.cli('stats')).stdout, /^tool +status +count +oldest_age +enqueued_1h/);
+  assert.match((await w.cli('stats')).text, /^tool +status +count +oldest_age +enqueued_1h/);
 });

@@ -504,8 +504,7 @@ TEST_CASE("a compensation that needs what was pruned is OB410") {
     CHECK(compensate(session, "op-1", ", 'reopen'")[1] == "pending");
     CHECK(compensate(session, "op-2", ", 'close'")[2] == "t");
     // A daemon that does not say what it needs may need both.
-    session.run(
-        "UPDATE outbox.tool SET needs_original = DEFAULT WHERE tool = 'create_ticket:close'"
+    session.run("UPDATE outbox.tool SET needs_original = DEFAULT WHERE tool = 'create_ticket:close'"
     );
     CHECK(refusal(session, "SELECT outbox.compensate('op-1', 'close')").sqlstate == "OB410");
 }

@@ -176,12 +176,11 @@ TEST_CASE("every CHECK of the intent refuses by every road") {
     CHECK(owner.text("SELECT count(*) FROM outbox.operation") == "0");
     // A new CHECK needs a line above.
     std::set<std::string> existing;
-    for (const auto& row : owner.query(
-             "SELECT c.conname FROM pg_constraint c WHERE c.contype = 'c' "
-             "AND (c.conrelid = 'outbox.operation'::regclass "
-             "     OR c.contypid = 'outbox.valid_operation'::regtype) "
-             "AND c.conname <> 'operation_valid'"
-         )) {
+    for (const auto& row :
+         owner.query("SELECT c.conname FROM pg_constraint c WHERE c.contype = 'c' "
+                     "AND (c.conrelid = 'outbox.operation'::regclass "
+                     "     OR c.contypid = 'outbox.valid_operation'::regtype) "
+                     "AND c.conname <> 'operation_valid'")) {
         existing.insert(*row[0]);
     }
     CHECK(seen == existing);
