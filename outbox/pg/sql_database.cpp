@@ -36,8 +36,8 @@ SqlFailure not_begun(std::string message) {
     return {When::not_begun, {}, std::move(message)};
 }
 
-SqlEnd failed(SqlFailure failure) {
-    SqlEnd end;
+// What was to be recorded is kept: whether it was, is asked afterwards.
+SqlEnd failed(SqlFailure failure, SqlEnd end = {}) {
     end.failure = std::move(failure);
     return end;
 }
@@ -135,12 +135,6 @@ class Run {
         } catch (const std::exception& error) {
             return failed(why(error, committing), std::move(end));
         }
-    }
-
-    // What was to be recorded is kept: whether it was, is asked afterwards.
-    static SqlEnd failed(SqlFailure failure, SqlEnd end = {}) {
-        end.failure = std::move(failure);
-        return end;
     }
 
     // A server that answers a COMMIT with an error has rolled back; one that says nothing may have

@@ -77,15 +77,21 @@ TEST_CASE("own database: effect and end are one transaction, and the end is anno
     auto listener = t.database.connect();
     listener.run("LISTEN outbox_done");
     auto attempt = t.lease_one("op-1");
-    auto end = t.insert_effect(attempt);
+    auto end = t.perform(
+        call_of("INSERT INTO effect VALUES ($1, now()::text) RETURNING id", {"op-1"}),
+        success,
+        own_of(attempt)
+    );
     REQUIRE_FALSE(end.failure.has_value());
     REQUIRE(end.written.has_value());
     CHECK(t.effects() == 1);
     CHECK(t.state("op-1") == "succeeded 2 1");
     CHECK(t.outcome("op-1", "result::text") == R"([{"id": "op-1"}])");
-    // Both rows were written by the same transaction.
+    // Both rows were written by the same transaction: now() is its start, to the microsecond. (The
+    // record's xmin is that of its savepoint.)
     CHECK(
-        t.sql.text("SELECT (SELECT xmin FROM effect) = (SELECT xmin FROM outbox.outcome)") == "t"
+        t.sql.text("SELECT (SELECT e.note FROM effect e)::timestamptz = "
+                   "(SELECT finished_at FROM outbox.outcome)") == "t"
     );
     std::vector<std::string> told;
     for (int i = 0; i < 600 && told.empty(); ++i) {
