@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ticketTool } from '../e2e/config.mjs';
+import { closableTool } from '../e2e/config.mjs';
 import pg from '../e2e/pg.mjs';
 import { Program, eventually, freePort } from '../e2e/util.mjs';
 
@@ -15,7 +15,7 @@ export const text = (file) => readFileSync(path.join(root, file), 'utf8');
 export const blocks = (file, language) => [...text(file).matchAll(new RegExp('```' + language + '\\n([^]*?)```', 'g'))].map((m) => m[1]);
 
 export async function planner(w, tools = {}) {
-  await w.start({ tools: { create_ticket: ticketTool(w.desk.url), ...tools } });
+  await w.start({ tools: { create_ticket: closableTool(w.desk.url), ...tools } });
   await w.db.query(`DO $$ BEGIN CREATE ROLE agent LOGIN IN ROLE outbox_planner; EXCEPTION WHEN duplicate_object THEN END $$`);
   const { database } = await w.one('SELECT current_database() AS database');
   await w.db.query('GRANT CREATE ON SCHEMA public TO agent');

@@ -94,7 +94,7 @@ export class OutboxError extends Error {
 }
 /** OB400 */
 export class BadRequest extends OutboxError {}
-/** OB404 */
+/** OB404: no such tool, no such compensation of it, or no such operation to undo */
 export class UnknownTool extends OutboxError {}
 /** OB410 */
 export class ResultExpired extends OutboxError {}

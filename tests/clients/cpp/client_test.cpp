@@ -156,6 +156,54 @@ void many(pqxx::connection& db) {
     cancelling.commit();
 }
 
+outboxd::Receipt undo(
+    pqxx::connection& db, const std::string& id, const outboxd::Compensation& how
+) {
+    pqxx::work transaction(db);
+    auto receipt = outboxd::compensate(transaction, id, how);
+    transaction.commit();
+    return receipt;
+}
+
+void compensating(pqxx::connection& db) {
+    const auto note = R"({"note": "cpp"})";
+    commit(db, ticket("cpp-undo"));
+    const auto done = outboxd::wait(db, "cpp-undo", {60s, 1s});
+    check(done && done->status == outboxd::Status::succeeded, "succeeded");
+    const auto filed = undo(db, "cpp-undo", {"close", note, "a mistake"});
+    check(filed.operation_id == "cpp-undo:compensate:close" && filed.replayed == false, "filed");
+    const auto closed = outboxd::wait(db, filed.operation_id, {60s, 1s});
+    check(closed && closed->status == outboxd::Status::succeeded, "undone");
+    check(closed->result && closed->result->find("closed") != std::string::npos, "its result");
+    check(closed->compensates == "cpp-undo", "compensates");
+    check(get(db, "cpp-undo")->compensated_by == closed->operation_id, "compensated_by");
+    const auto again = undo(db, "cpp-undo", {{}, note, {}});  // the only one needs no name
+    check(again.replayed == true && again.result == closed->result, "once");
+    check(commit(db, ticket("cpp-undo")).message.find("then undone") != std::string::npos, "told");
+    refused<outboxd::IdConflict>([&] {
+        undo(db, "cpp-undo", {"close", R"({"note": "another"})", {}});
+    });
+
+    auto later = ticket("cpp-undo-later");
+    later.run_at = in_an_hour();
+    commit(db, later);
+    const auto instead = undo(db, "cpp-undo-later", {"close"});
+    check(instead.status == outboxd::Status::cancelled && instead.replayed == false, "instead");
+    const auto nothing = undo(db, "cpp-undo-later", {"close"});
+    check(nothing.status == outboxd::Status::cancelled && nothing.replayed == true, "nothing");
+    check(nothing.message.find("nothing to compensate") != std::string::npos, "and it says so");
+    check(!get(db, "cpp-undo-later:compensate:close"), "nothing was filed");
+
+    // "cpp-1" is of the first case, and stands.
+    const auto unknown = refused<outboxd::UnknownTool>([&] { undo(db, "cpp-1", {"clsoe"}); });
+    check(
+        std::string(unknown.what()).find("no compensation \"clsoe\"") != std::string::npos, "which"
+    );
+    check(unknown.hint().value_or("").find("\"close\"") != std::string::npos, "the way out");
+    const auto nobody = refused<outboxd::UnknownTool>([&] { undo(db, "cpp-nobody", {"close"}); });
+    check(std::string(nobody.what()).find("\"cpp-nobody\"") != std::string::npos, "whose");
+}
+
 void waiting(pqxx::connection& db) {
     auto later = ticket("cpp-later");
     later.run_at = in_an_hour();
@@ -235,6 +283,7 @@ int main() {
         {"refusals have a class, a detail and a hint", [&] { refusals(db); }},
         {"failed means no effect", [&] { failed_means_no_effect(db); }},
         {"many, and cancel", [&] { many(db); }},
+        {"compensating", [&] { compensating(db); }},
         {"waiting", [&] { waiting(db); }},
         {"woken by listen", [&] { woken(db); }},
         {"behind a pooler it polls", [] { pooled(); }},

@@ -142,6 +142,45 @@ class Calls(unittest.TestCase):
         self.assertEqual(outbox.cancel(self.db, "py-nobody"), "not_found")
         self.assertEqual(outbox.wait(self.db, self.id).status, "cancelled")
 
+    def test_compensate(self):
+        call = ("create_ticket", {"title": "x"})
+        outbox.enqueue(self.db, *call, operation_id=self.id)
+        done = outbox.wait(self.db, self.id, 60)
+        with self.db.transaction():
+            undo = outbox.compensate(self.db, self.id, "close", {"note": "py"}, reason="a mistake")
+        self.assertEqual((undo.operation_id, undo.replayed, undo.status), (f"{self.id}:compensate:close", False, "pending"))
+        closed = outbox.wait(self.db, undo.operation_id, 60)
+        self.assertEqual((closed.status, closed.result, closed.compensates), ("succeeded", {"state": "closed"}, self.id))
+        again = outbox.compensate(self.db, self.id, arguments={"note": "py"})  # the only one needs no name
+        self.assertEqual((again.operation_id, again.replayed, again.result), (undo.operation_id, True, closed.result))
+        self.assertEqual(outbox.get(self.db, self.id).compensated_by, undo.operation_id)
+        replay = outbox.enqueue(self.db, *call, operation_id=self.id)
+        self.assertEqual((replay.replayed, replay.result), (True, done.result))
+        self.assertIn("then undone", replay.message)
+        with self.assertRaises(outbox.IdConflict):
+            outbox.compensate(self.db, self.id, "close", {"note": "another"})
+
+    def test_nothing_to_compensate(self):
+        outbox.enqueue(self.db, "create_ticket", {"title": "x"}, operation_id=self.id, run_at=IN_AN_HOUR)
+        instead = outbox.compensate(self.db, self.id, "close")
+        self.assertEqual((instead.operation_id, instead.status, instead.replayed), (self.id, "cancelled", False))
+        nothing = outbox.compensate(self.db, self.id, "close")
+        self.assertEqual((nothing.operation_id, nothing.status, nothing.replayed), (self.id, "cancelled", True))
+        self.assertIn("nothing to compensate", nothing.message)
+        self.assertIsNone(outbox.get(self.db, f"{self.id}:compensate:close"))
+
+    def test_a_compensation_that_is_not_there(self):
+        outbox.enqueue(self.db, "create_ticket", {"title": "x"}, operation_id=self.id)
+        for original, name, message, hint in [
+            (self.id, "clsoe", 'tool "create_ticket" has no compensation "clsoe"', 'Did you mean "close"'),
+            ("py-nobody", "close", 'there is no operation "py-nobody"', "operation_id that enqueue returned"),
+        ]:
+            with self.subTest(name), self.assertRaises(outbox.UnknownTool) as refused:
+                outbox.compensate(self.db, original, name)
+            self.assertIn(message, str(refused.exception))
+            self.assertTrue(refused.exception.detail)
+            self.assertIn(hint, refused.exception.hint)
+
     def test_what_is_not_json_is_refused_with_its_place_before_anything_is_sent(self):
         for value, kind, place in [
             ({"a": [1, {"when": datetime.now(timezone.utc)}]}, TypeError, "arguments.a[1].when is a datetime"),
@@ -330,6 +369,13 @@ class Async(unittest.IsolatedAsyncioTestCase):
         await aio.enqueue(self.db, "create_ticket", {"title": "c"}, operation_id="py-async-late", run_at=IN_AN_HOUR)
         self.assertEqual((await aio.wait(self.db, "py-async-late", 0.2)).status, "scheduled")
         self.assertEqual(await aio.cancel(self.db, "py-async-late"), "cancelled")
+        await aio.enqueue(self.db, "create_ticket", {"title": "d"}, operation_id="py-async-undo")
+        await aio.wait(self.db, "py-async-undo", 60)
+        undo = await aio.compensate(self.db, "py-async-undo", "close")
+        self.assertEqual((await aio.wait(self.db, undo.operation_id, 60)).result, {"state": "closed"})
+        self.assertIs((await aio.compensate(self.db, "py-async-undo", "close")).replayed, True)
+        with self.assertRaisesRegex(outbox.UnknownTool, "burn"):
+            await aio.compensate(self.db, "py-async-undo", "burn")
 
     async def test_it_is_woken_by_listen_and_can_be_cancelled(self):
         async def slow(db, _, hints):

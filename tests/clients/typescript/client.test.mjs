@@ -144,6 +144,50 @@ test('cancel', async () => {
   assert.equal(await outbox.cancel(db, 'ts-nobody'), 'not_found');
 });
 
+test('compensate', async () => {
+  id = 'ts-undo';
+  await outbox.enqueue(db, 'create_ticket', { title: 'x' }, { operationId: id });
+  const done = await outbox.wait(db, id, { timeoutMs: 60_000 });
+  const undo = await outbox.compensate(db, id, { name: 'close', arguments: { note: 'ts' }, reason: 'a mistake' });
+  assert.deepEqual([undo.operationId, undo.replayed, undo.status], [`${id}:compensate:close`, false, 'pending']);
+  const closed = await outbox.wait(db, undo.operationId, { timeoutMs: 60_000 });
+  assert.deepEqual([closed.status, closed.result, closed.compensates], ['succeeded', { state: 'closed' }, id]);
+  const again = await outbox.compensate(db, id, { arguments: { note: 'ts' } });  // the only one needs no name
+  assert.deepEqual([again.operationId, again.replayed, again.result], [undo.operationId, true, closed.result]);
+  assert.equal((await outbox.get(db, id)).compensatedBy, undo.operationId);
+  const replay = await outbox.enqueue(db, 'create_ticket', { title: 'x' }, { operationId: id });
+  assert.deepEqual([replay.replayed, replay.result], [true, done.result]);
+  assert.match(replay.message, /then undone/);
+  await assert.rejects(outbox.compensate(db, id, { name: 'close', arguments: { note: 'another' } }), outbox.IdConflict);
+  await assert.rejects(outbox.compensate(new pg.Pool(), id), /got a pool/);
+});
+
+test('nothing to compensate', async () => {
+  await outbox.enqueue(db, 'create_ticket', { title: 'x' }, { operationId: id, runAt: inAnHour });
+  const instead = await outbox.compensate(db, id, { name: 'close' });
+  assert.deepEqual([instead.operationId, instead.status, instead.replayed], [id, 'cancelled', false]);
+  const nothing = await outbox.compensate(db, id, { name: 'close' });
+  assert.deepEqual([nothing.operationId, nothing.status, nothing.replayed], [id, 'cancelled', true]);
+  assert.match(nothing.message, /nothing to compensate/);
+  assert.equal(await outbox.get(db, `${id}:compensate:close`), null);
+});
+
+test('a compensation that is not there', async () => {
+  await outbox.enqueue(db, 'create_ticket', { title: 'x' }, { operationId: id });
+  for (const [original, name, message, hint] of [
+    [id, 'clsoe', /tool "create_ticket" has no compensation "clsoe"/, /Did you mean "close"/],
+    ['ts-nobody', 'close', /there is no operation "ts-nobody"/, /operation_id that enqueue returned/],
+  ]) {
+    await assert.rejects(outbox.compensate(db, original, { name }), (error) => {
+      assert.ok(error instanceof outbox.UnknownTool, error);
+      assert.match(error.message, message);
+      assert.ok(error.detail);
+      assert.match(error.hint, hint);
+      return true;
+    });
+  }
+});
+
 test('what is not JSON is refused with its place before anything is sent', async () => {
   await db.query('BEGIN');
   for (const [value, place] of [

@@ -28,7 +28,7 @@ class BadRequest(OutboxError):
 
 
 class UnknownTool(OutboxError):
-    """OB404: no daemon has published such a tool, or the tool has no such compensation."""
+    """OB404: no daemon has published such a tool, the tool has no such compensation, or nothing is recorded under the id to compensate."""
 
     sqlstate = "OB404"
 

@@ -146,9 +146,9 @@ inline Cancelled cancel(
 }
 
 struct Compensation {
-    std::optional<std::string> name;  // may be left out when the tool has one only
-    std::string arguments = "{}";     // JSON text of an object
-    std::optional<std::string> reason;
+    std::optional<std::string> name{};  // may be left out when the tool has one only
+    std::string arguments = "{}";       // JSON text of an object
+    std::optional<std::string> reason{};
 };
 
 // Undoes an operation by the tool's named compensation, itself an operation that runs once.

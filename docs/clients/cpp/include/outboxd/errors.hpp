@@ -44,7 +44,8 @@ class Refused : public std::runtime_error {
 class BadRequest : public Refused {
     using Refused::Refused;
 };
-// OB404: no daemon has published such a tool, or the tool has no such compensation.
+// OB404: no daemon has published such a tool, the tool has no such compensation, or nothing is
+// recorded under the id to compensate.
 class UnknownTool : public Refused {
     using Refused::Refused;
 };

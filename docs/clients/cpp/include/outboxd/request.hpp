@@ -16,15 +16,15 @@ namespace outboxd {
 struct Request {
     std::string tool;
     std::string arguments = "{}";  // JSON text of an object
-    std::optional<std::string> operation_id;
-    std::optional<std::string> run_id;
+    std::optional<std::string> operation_id{};
+    std::optional<std::string> run_id{};
     int occurrence = 1;  // 2 for a second intended identical call in one run
     int priority = 0;    // −100 (first) to 100
-    std::optional<Time> run_at;
-    std::optional<Time> expires_at;
-    std::optional<int> max_attempts;
-    std::optional<std::string> traceparent;
-    std::map<std::string, std::string> labels;
+    std::optional<Time> run_at{};
+    std::optional<Time> expires_at{};
+    std::optional<int> max_attempts{};
+    std::optional<std::string> traceparent{};
+    std::map<std::string, std::string> labels{};
     bool retry_failed = false;  // if it is recorded as failed (no effect), arm it again
 };
 
