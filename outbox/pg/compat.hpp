@@ -22,9 +22,7 @@ namespace outbox::pg {
 using Parameters = std::vector<std::optional<std::string>>;
 
 #if OUTBOX_PQXX_7
-inline pqxx::result execute(
-    pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters
-) {
+inline pqxx::params to_params(const Parameters& parameters) {
     pqxx::params all;
     all.reserve(parameters.size());
     for (const auto& value : parameters) {
@@ -34,22 +32,50 @@ inline pqxx::result execute(
             all.append();
         }
     }
-#if PQXX_VERSION_MAJOR > 7 || PQXX_VERSION_MINOR >= 9
-    return transaction.exec(pqxx::zview{sql}, all);
-#else
-    return transaction.exec_params(pqxx::zview{sql}, all);
-#endif
+    return all;
 }
-#else
+
 inline pqxx::result execute(
     pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters
 ) {
+#if PQXX_VERSION_MAJOR > 7 || PQXX_VERSION_MINOR >= 9
+    return transaction.exec(pqxx::zview{sql}, to_params(parameters));
+#else
+    return transaction.exec_params(pqxx::zview{sql}, to_params(parameters));
+#endif
+}
+
+inline pqxx::result execute_prepared(
+    pqxx::transaction_base& transaction, const std::string& name, const Parameters& parameters
+) {
+#if PQXX_VERSION_MAJOR > 7 || PQXX_VERSION_MINOR >= 9
+    return transaction.exec(pqxx::prepped{name}, to_params(parameters));
+#else
+    return transaction.exec_prepared(pqxx::zview{name}, to_params(parameters));
+#endif
+}
+#else
+inline std::vector<const char*> to_pointers(const Parameters& parameters) {
     std::vector<const char*> all;  // a null pointer is NULL
     all.reserve(parameters.size());
     for (const auto& value : parameters) {
         all.push_back(value ? value->c_str() : nullptr);
     }
+    return all;
+}
+
+inline pqxx::result execute(
+    pqxx::transaction_base& transaction, const std::string& sql, const Parameters& parameters
+) {
+    auto all = to_pointers(parameters);
     return transaction.exec_params(sql, pqxx::prepare::make_dynamic_params(all));
+}
+
+inline pqxx::result execute_prepared(
+    pqxx::transaction_base& transaction, const std::string& name, const Parameters& parameters
+) {
+    auto all = to_pointers(parameters);
+    return transaction.exec_prepared(name, pqxx::prepare::make_dynamic_params(all));
 }
 #endif
 

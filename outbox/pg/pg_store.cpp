@@ -18,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // A completion never waits long for a row that a person locked: the others want to be written.
-constexpr SessionSettings kLease{.statement_timeout = 15s, .lock_timeout = 2s};
-constexpr SessionSettings kComplete{.statement_timeout = 15s, .lock_timeout = 250ms};
+constexpr SessionSettings kLease{.statement_timeout = 15s, .lock_timeout = 2s, .hot = true};
+constexpr SessionSettings kComplete{.statement_timeout = 15s, .lock_timeout = 250ms, .hot = true};
 constexpr SessionSettings kMaintain{.statement_timeout = 30s, .lock_timeout = 2s};
 
 struct LeaseAnswer {

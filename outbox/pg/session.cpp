@@ -8,6 +8,8 @@ namespace outbox::pg {
 
 namespace {
 
+constexpr std::string_view kUnnamed = "other";
+
 Connection connect(const std::string& dsn) {
     try {
         return Connection(with_defaults(dsn));
@@ -22,7 +24,7 @@ std::string_view name_of(const std::string& text) {
             return query.name;
         }
     }
-    return "other";
+    return kUnnamed;
 }
 
 // Tells the time however the statement ends.
@@ -69,6 +71,7 @@ void Session::introduce() {
             sql::session_settings,
             {spelled(settings_.statement_timeout), spelled(settings_.lock_timeout), "f"}
         );
+        if (settings_.hot) execute(transaction, sql::hot_settings, {});
     }
 }
 
@@ -98,9 +101,30 @@ pqxx::result Session::run(const std::string& text, const Parameters& parameters,
             return *run_pooled(nullptr, text, parameters);
         }
         pqxx::nontransaction transaction(connection_);
-        return execute(transaction, text, parameters);
+        return settings_.hot ? run_hot(transaction, text, parameters)
+                             : execute(transaction, text, parameters);
     } catch (const std::exception& error) {
         rethrow(error, writes);
+    }
+}
+
+// The server may have lost the statement, or a migration changed what it answers. Neither was
+// executed; a new session prepares it anew.
+pqxx::result Session::run_hot(
+    pqxx::transaction_base& transaction, const std::string& text, const Parameters& parameters
+) {
+    auto name = std::string(name_of(text));
+    if (name == kUnnamed) return execute(transaction, text, parameters);
+    if (prepared_.insert(name).second) {
+        connection_.prepare(name, text);
+    }
+    try {
+        return execute_prepared(transaction, name, parameters);
+    } catch (const std::exception& error) {
+        auto state = sqlstate_of(error);
+        if (state != "26000" && state != "0A000") throw;
+        broken_ = true;
+        throw StoreError(StoreError::Kind::unavailable, error.what());
     }
 }
 

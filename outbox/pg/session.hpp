@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "outbox/observer.hpp"
@@ -13,11 +15,14 @@ namespace outbox::pg {
 struct SessionSettings {
     std::chrono::milliseconds statement_timeout{30'000};
     std::chrono::milliseconds lock_timeout{2'000};
+    // For a lane that sends the same few statements again and again: they are prepared, unless a
+    // pooler stands between, and planned once, without statistics (hot_settings.sql).
+    bool hot = false;
 };
 
 // One connection and the two ways to use it. Belongs to one thread (libpqxx's rule).
-// Statements are single autocommit statements with their parameters: nothing is prepared and no
-// state of the session is relied upon, so a pooler in transaction mode may stand between.
+// Statements are single autocommit statements with their parameters. Through a pooler in
+// transaction mode nothing is prepared and no state of the session is relied upon.
 class Session {
  public:
     // Throws StoreError: unavailable when the server cannot be had. The observer may be null.
@@ -33,7 +38,7 @@ class Session {
         const std::string& condition, const std::string& text, const Parameters& parameters
     );
 
-    [[nodiscard]] bool is_open() const { return connection_.is_open(); }
+    [[nodiscard]] bool is_open() const { return !broken_ && connection_.is_open(); }
     // A pooler stands between: the process that answers is not the one we were introduced to.
     [[nodiscard]] bool pooled() const { return pooled_; }
     [[nodiscard]] Connection& connection() { return connection_; }
@@ -43,6 +48,10 @@ class Session {
 
  private:
     void introduce();
+    // Prepares a statement at its first use.
+    pqxx::result run_hot(
+        pqxx::transaction_base& transaction, const std::string& text, const Parameters& parameters
+    );
     pqxx::result run(const std::string& text, const Parameters& parameters, bool writes);
     std::optional<pqxx::result> run_pooled(
         const std::string* condition, const std::string& text, const Parameters& parameters
@@ -54,6 +63,8 @@ class Session {
     Observer* observer_;
     bool pooled_ = false;
     bool checked_ = false;
+    bool broken_ = false;  // a prepared statement does not hold any more
+    std::set<std::string, std::less<>> prepared_;
 };
 
 }  // namespace outbox::pg

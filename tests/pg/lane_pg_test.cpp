@@ -283,3 +283,33 @@ TEST_CASE("statements are timed under the names of their files") {
         "settle_compensations promote_due "
     );
 }
+
+TEST_CASE(
+    "a prepared statement that the server lost, or whose answer a migration changed, is prepared "
+    "anew in a new session"
+) {
+    Database database;
+    const outbox::pg::SessionSettings hot{.hot = true};
+    Lane lane(database.dsn(), hot, nullptr);
+    const auto fates = [](Session& session) {
+        return session.read(outbox::sql::read_fates, {"{1}", "{1}", "{succeeded}", "{NULL}"})
+            .size();
+    };
+    const auto pid = one(lane, kPid);
+    CHECK(wait_for(lane.run(fates)) == 1);
+    CHECK(wait_for(lane.run(fates)) == 1);
+    CHECK(one(lane, kPid) == pid);
+    CHECK(one(lane, "SELECT string_agg(name, ' ') FROM pg_prepared_statements") == "read_fates");
+    CHECK(one(lane, "SELECT current_setting('plan_cache_mode')") == "force_generic_plan");
+
+    auto lose = [](Session& session) { return session.read("DEALLOCATE ALL", {}).size(); };
+    wait_for(lane.run(lose));
+    try {
+        wait_for(lane.run(fates));
+        FAIL("the statement was gone");
+    } catch (const StoreError& error) {
+        CHECK(error.kind() == Kind::unavailable);
+    }
+    CHECK(wait_for(lane.run(fates)) == 1);
+    CHECK(one(lane, kPid) != pid);
+}

@@ -1,3 +1,6 @@
+#include <string>
+#include <vector>
+
 #include "sql/queries.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/store_fixture.hpp"
@@ -149,6 +152,72 @@ TEST_CASE("plans of the hot statements on an empty queue and on a thousand rows"
         CHECK(lease.find("Seq Scan on queue r") == std::string::npos);
         check_round_trip(t, 400);
     }
+}
+
+// What the lanes that lease and complete prepare: planned once, on an empty database, for good.
+TEST_CASE("the lanes' prepared plans read by index, whatever was there when they were made") {
+    StoreFixture t;
+    t.sql.run(
+        "ALTER TABLE outbox.queue SET (autovacuum_enabled = off); "
+        "ALTER TABLE outbox.operation SET (autovacuum_enabled = off)"
+    );
+    t.sql.run(outbox::sql::hot_settings);
+    const auto nothing = std::string("'{}', '{}', '{}', '{}'");
+    struct Hot {
+        std::string name;
+        std::string text;
+        std::string arguments;
+        std::string wanted;
+    };
+    const std::vector<Hot> statements{
+        {"lease",
+         outbox::sql::lease_operations,
+         kWorkerText + ", 10000, '{ticket}', '{50}', '{20000}', '{7}', '{-101}', '{0}'",
+         kCtid},
+        {"finish", outbox::sql::finish_operations, finish_arguments(200), "queue_pkey"},
+        {"move",
+         outbox::sql::move_operations,
+         array(1, 50) + ", " + repeated("1", 50) + ", " + repeated("scheduled", 50) + ", " +
+             repeated("10", 50) + ", " + repeated("0", 50) + ", " + repeated("f", 50) + ", " +
+             repeated("f", 50) + ", " + repeated("NULL", 50) + ", " + repeated("NULL", 50) + ", " +
+             repeated("NULL", 50) + ", " + repeated("0", 50) + ", " + repeated("0", 50) + ", " +
+             repeated("NULL", 50) + ", " + repeated("f", 50) + ", " + nothing + ", NULL",
+         "queue_pkey"},
+        {"fates",
+         outbox::sql::read_fates,
+         array(1, 50) + ", " + repeated("1", 50) + ", " + repeated("succeeded", 50) + ", " +
+             repeated("NULL", 50),
+         "queue_pkey"},
+        {"late",
+         outbox::sql::record_late_result,
+         "1, 'x', 1, 'effect', '{}', NULL, 'succeeded', NULL, 0, NULL",
+         "queue_pkey"},
+    };
+    for (const auto& hot : statements) {
+        t.sql.run("PREPARE " + hot.name + " AS " + hot.text);
+    }
+    const auto made_for_parameters = "SELECT sum(custom_plans) FROM pg_prepared_statements";
+    const auto check = [&] {
+        for (const auto& hot : statements) {
+            std::string lines;
+            for (const auto& row :
+                 t.sql.query("EXPLAIN EXECUTE " + hot.name + "(" + hot.arguments + ")")) {
+                lines += *row[0] + "\n";
+            }
+            check_scans(hot.name, lines, hot.wanted);
+            CHECK(lines.find("Seq Scan on outcome") == std::string::npos);
+            CHECK(lines.find("Hash Join") == std::string::npos);
+        }
+    };
+    check();
+    t.insert("op-", 20'000);
+    check();
+    t.sql.run("ANALYZE");
+    check();
+    for (int i = 0; i < 10; ++i) check_round_trip(t, 2000);
+    t.sql.run("ANALYZE");
+    check();
+    CHECK(t.sql.text(made_for_parameters) == "0");
 }
 
 TEST_CASE("plans of the hot statements on a hundred thousand rows") {
