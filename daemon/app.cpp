@@ -297,7 +297,7 @@ bool App::try_reload() {
     metrics_.add_tools(names_of(config));
     metrics_.add_credentials(credentials_of(config));
     for (auto& generation : generations_) {
-        if (!generation->engine().health().stopping) generation->stop();
+        generation->supersede();
     }
     // It belongs to the process: the keys of what is open were made with it.
     config.database.key_namespace = options_.config.database.key_namespace;

@@ -120,11 +120,17 @@ asio::awaitable<void> Engine::run() {
 }
 
 void Engine::stop() {
-    if (stopping_) {
+    if (draining_) {
         aborting_ = true;
-        executor_.interrupt_join();
         reconciler_.interrupt_join();
     }
+    executor_.interrupt_join();
+    draining_ = true;
+    stopping_ = true;
+    stop_.ring();
+}
+
+void Engine::supersede() {
     stopping_ = true;
     stop_.ring();
 }
@@ -195,6 +201,8 @@ asio::awaitable<void> Engine::drain() {
     co_await leasing_.join();
     co_await claiming_.join();
 
+    // Superseded: until the last one's deadline, or until the process is to end.
+    if (!draining_) co_await executor_.join(Bell::kForever);
     const auto limit = aborting_ ? std::chrono::milliseconds(0) : settings_.drain_timeout;
     const bool ended = co_await executor_.join(limit);
     if (!ended) {
@@ -217,6 +225,8 @@ asio::awaitable<void> Engine::stop_probes() {
 
 asio::awaitable<void> Engine::flush() {
     completer_.stop();
+    // Superseded: until the last one's deadline, or until the process is to end.
+    if (!draining_) co_await executor_.join(Bell::kForever);
     const auto limit = aborting_ ? settings_.flush_timeout / 5 : settings_.flush_timeout;
     const bool flushed = co_await recording_.join(limit);
     if (flushed) co_return;
@@ -275,7 +285,7 @@ void Engine::timeline_changed(const TimelineChange& change) {
 void Engine::escaped(const std::string& name, const std::string& what) {
     log_.error("a loop ended on a fault, stopping", {{"loop", name}, {"error", what}});
     failed_ = true;
-    if (!stopping_) stop();
+    if (!draining_) stop();
 }
 
 }  // namespace outbox

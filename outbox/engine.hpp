@@ -71,6 +71,9 @@ class Engine {
     // First: stop leasing, give back what was not dispatched, let attempts end (drain_timeout).
     // Second: do not wait for them. May be called at any time, also before run().
     void stop();
+    // Another engine takes over (a reload): as stop(), but attempts end in their own time, which
+    // their deadlines bound; drain_timeout is not asked. A stop() after it is a first one.
+    void supersede();
 
     // From the listener: this daemon was woken.
     void wake() { leaser_.wake(); }
@@ -134,6 +137,7 @@ class Engine {
     Bell stop_;
     bool started_ = false;
     bool stopping_ = false;
+    bool draining_ = false;  // stop() was called, so drain_timeout counts
     bool aborting_ = false;
     bool failed_ = false;
 };

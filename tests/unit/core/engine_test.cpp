@@ -1,5 +1,6 @@
 #include "tests/unit/core/engine_fixture.hpp"
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -393,6 +394,36 @@ TEST_CASE("a second stop does not wait for running attempts") {
     world.daemon.stop();
     CHECK(BootClock::now() - start < 30s);
     CHECK(world.store.row("a").status == Status::unknown);
+}
+
+TEST_CASE("superseded: attempts end in their own time, and only a stop cuts them") {
+    auto settings = quick_settings();
+    settings.drain_timeout = 20ms;
+    settings.concurrency = 2;
+    for (const bool stopped : {false, true}) {
+        World world(settings);
+        auto policy = quick_policy("t");
+        policy.timeout = 60s;
+        world.script.execute_takes = stopped ? 60s : 400ms;
+        for (int i = 0; i < 5; ++i) world.store.insert("t", std::to_string(i));
+        world.start(policy);
+        world.daemon.run_until([&] { return world.script.running == 2; });
+        world.daemon.engine->supersede();
+        world.daemon.engine->supersede();
+        world.daemon.run_for(100ms);
+        CHECK_FALSE(world.daemon.ended);
+        CHECK(world.script.running == 2);
+        CHECK(world.daemon.engine->health().stopping);
+        // What comes after it is a first stop: it waits for drain_timeout, and for what that cuts.
+        if (stopped) world.daemon.engine->stop();
+        world.daemon.run_until([&] { return world.daemon.ended; });
+        std::map<Status, int> ends;
+        for (const auto& [seq, row] : world.store.rows()) ++ends[row.status];
+        CHECK(ends[Status::pending] == 3);
+        CHECK(ends[stopped ? Status::unknown : Status::succeeded] == 2);
+        CHECK(world.daemon.log.says("cutting attempts") == stopped);
+        CHECK(world.daemon.engine->idle());
+    }
 }
 
 TEST_CASE("a stop while the database is away ends in time, and the lease tells the rest") {
