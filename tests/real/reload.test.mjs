@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
-import { configuration, ticketTool } from './config.mjs';
-import { eventually, sleep } from './util.mjs';
-import { story } from './world.mjs';
+import { configuration, ticketTool } from '../e2e/config.mjs';
+import { eventually, sleep } from '../e2e/util.mjs';
+import { story } from '../e2e/world.mjs';
 
 const reloads = async (daemon, result) => daemon.metric('outboxd_config_reloads_total', `result="${result}"`);
 
