@@ -25,6 +25,22 @@ function sameResult(file, row, effect) {
   }
 }
 
+// What each file says about a second request is what its other side does: so the counts above would
+// have shown one.
+async function sentAgain(book) {
+  const wanted = {  // file → its answer, and the effects then
+    github_issue: [201, 2], google_calendar_event: [409, 1], inhouse_webhook: [201, 1], jira_issue: [201, 2], object_store: [412, 1],
+    pagerduty: [202, 1], request_tracker: [201, 2], servicenow_incident: [201, 2], slack_message: [200, 2], stripe_refund: [200, 1], zendesk_ticket: [201, 1],
+  };
+  for (const [file, [status, effects]] of Object.entries(wanted)) {
+    const marker = book.marker(file, 'clean');
+    const first = book.server.requests.find((request) => request.method === 'POST' && request.text.includes(marker));
+    assert.deepEqual([await first.again(), file], [status, file]);
+    await sleep(file === 'pagerduty' ? 2000 : 0);
+    assert.equal(book.effects(file, 'clean').length, effects, `${file}, sent again`);
+  }
+}
+
 story('every cookbook file: killed after the effect and before the record, and with a lost answer: one effect, found', async (w) => {
   assert.deepEqual(Object.keys(tools).sort(), files, 'each file has somebody on the other side');
   const book = await Cookbook.open(w);
@@ -67,6 +83,7 @@ story('every cookbook file: killed after the effect and before the record, and w
       assert.equal((await book.enqueue(file, 'crash')).replayed, true, file);
       assert.equal(book.effects(file, 'crash').length, 1, file);
     }
+    await sentAgain(book);
     assert.deepEqual(book.proxy.refused, [], 'nobody was asked but those in the files');
     assert.ok(book.server.requests.every((request) => request.status !== 401), 'nobody was refused');
     assert.equal(book.server.broken, undefined);

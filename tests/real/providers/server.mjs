@@ -22,7 +22,7 @@ async function read(request) {
 }
 
 export class ProviderServer {
-  requests = [];  // {host, method, path, status}
+  requests = [];  // {host, method, path, query, text, status, again}
   #providers = new Map();
   #cuts = new Map();  // marker → answers that are still to be lost
 
@@ -40,17 +40,23 @@ export class ProviderServer {
   // The next answer to a request that holds this text is lost, after its effect.
   loseAnswer(marker, times = 1) { this.#cuts.set(marker, times); }
 
+  async #answer(host, asked) {
+    try {
+      return await this.#providers.get(host).handle({ ...asked, host, body: () => parse(asked.text) });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return error;
+    }
+  }
+
   async #serve(request, response) {
     const host = request.headers.host;
     const asked = await read(request);
-    let answer;
-    try {
-      answer = await this.#providers.get(host).handle({ ...asked, host, body: () => parse(asked.text) });
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      answer = error;
-    }
-    this.requests.push({ host, method: asked.method, path: asked.path, query: asked.url.search, text: asked.text, status: answer.status });
+    const answer = await this.#answer(host, asked);
+    this.requests.push({
+      host, method: asked.method, path: asked.path, query: asked.url.search, text: asked.text, status: answer.status,
+      again: () => this.#answer(host, asked).then((second) => second.status),  // the same request once more, as a frozen process would
+    });
     for (const [marker, times] of this.#cuts) {
       if (times === 0 || !asked.text.includes(marker)) continue;
       this.#cuts.set(marker, times - 1);
