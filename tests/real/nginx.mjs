@@ -34,13 +34,13 @@ http {
     listen 127.0.0.1:${nginx.port} ssl;
     ssl_certificate ${cert};
     ssl_certificate_key ${key};
-    ssl_client_certificate ${clientCa};
     ssl_protocols TLSv1.2 TLSv1.3;
-    ssl_verify_client on;
+    ${clientCa ? `ssl_client_certificate ${clientCa}; ssl_verify_client on;` : ''}
     location / {
       proxy_pass ${upstream};
       proxy_http_version 1.1;
       proxy_set_header Connection "";
+      proxy_set_header Host $http_host;
     }
   }
 }
