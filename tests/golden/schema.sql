@@ -96,6 +96,7 @@ DECLARE
     known   bigint;
     flagged outbox.outcome;
 BEGIN
+    PERFORM outbox.require_words('an acknowledgement needs a reason and an actor', reason, actor);
     SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = acknowledge.operation_id;
     IF NOT FOUND THEN
         RETURN 'not_found';
@@ -1056,6 +1057,7 @@ CREATE FUNCTION outbox.pause_tool(tool text, reason text) RETURNS text
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
     AS $$
 BEGIN
+    PERFORM outbox.require_words('a pause needs a reason', reason);
     UPDATE outbox.tool t SET paused_at = coalesce(t.paused_at, now()), paused_reason = pause_tool.reason
      WHERE t.tool = pause_tool.tool;
     IF NOT FOUND THEN
@@ -1228,6 +1230,16 @@ BEGIN
             known.created_at, known.compensated_by, known.result_expired)::outbox.receipt;
 END $$;
 COMMENT ON FUNCTION outbox.replay_compensation(id text, arguments jsonb) IS 'The receipt of a compensation that is recorded already';
+CREATE FUNCTION outbox.require_words(what text, VARIADIC words text[]) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(words) w WHERE coalesce(w, '') !~ '[^[:space:]]') THEN
+        PERFORM outbox.refuse('OB400', what, 'What is given is null or blank.',
+            'It is kept for whoever reads the record later: say why, in a sentence.');
+    END IF;
+END $$;
+COMMENT ON FUNCTION outbox.require_words(what text, VARIADIC words text[]) IS 'Refuses null and blank';
 CREATE FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb DEFAULT NULL::jsonb) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -1334,6 +1346,7 @@ CREATE FUNCTION outbox.retry(operation_id text, reason text) RETURNS text
 DECLARE
     known bigint;
 BEGIN
+    PERFORM outbox.require_words('a retry needs a reason', reason);
     SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = retry.operation_id;
     IF NOT FOUND THEN
         RETURN 'not_found';
@@ -2043,6 +2056,7 @@ REVOKE ALL ON FUNCTION outbox.record_compensation(original outbox.operation, nam
 REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.replay_compensation(id text, arguments jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.require_words(what text, VARIADIC words text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;

@@ -240,20 +240,33 @@ TEST_CASE("resolve settles an unknown operation by a person's verdict") {
     );
 }
 
-TEST_CASE("a verdict needs its words") {
+TEST_CASE("a person who steers says why, and who it is") {
     Database database;
     auto session = database.connect();
     insert(session, "op-1");
+    tests::publish_tool(session, "mail");
     for (std::string call :
-         {"'op-1', 'maybe', 'r', 'a', 1",
-          "'op-1', NULL, 'r', 'a', 1",
-          "'op-1', 'applied', ' ', 'a', 1",
-          "'op-1', 'applied', 'r', NULL, 1"}) {
+         {"resolve('op-1', 'maybe', 'r', 'a', 1)",
+          "resolve('op-1', NULL, 'r', 'a', 1)",
+          "resolve('op-1', 'applied', ' ', 'a', 1)",
+          "resolve('op-1', 'applied', 'r', NULL, 1)",
+          "acknowledge('op-1', '', 'a')",
+          "acknowledge('op-1', NULL, 'a')",
+          "acknowledge('op-1', 'r', E' \\t\\n')",
+          "acknowledge('op-1', 'r', NULL)",
+          "retry('op-1', '')",
+          "retry('op-1', E'\\t')",
+          "retry('op-1', NULL)",
+          "pause_tool('mail', ' ')",
+          "pause_tool('mail', NULL)"}) {
         INFO(call);
-        auto error = refusal(session, "SELECT outbox.resolve(" + call + ")");
+        auto error = refusal(session, "SELECT outbox." + call);
         CHECK(error.sqlstate == "OB400");
+        CHECK_FALSE(error.detail.empty());
         CHECK_FALSE(error.hint.empty());
     }
+    CHECK(session.text("SELECT count(*) FROM outbox.event") == "0");
+    CHECK(session.text("SELECT count(*) FROM outbox.tool WHERE paused_at IS NOT NULL") == "0");
 }
 
 TEST_CASE("an effect that late evidence has proved cannot be resolved away") {
