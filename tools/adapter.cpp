@@ -19,18 +19,36 @@ void prove_absence(outbox::Outcome& outcome) {
 
 }  // namespace
 
+template <class Report>
+asio::awaitable<Report> AdapterTool::masked(asio::awaitable<Report> reporting) const {
+    auto report = co_await std::move(reporting);
+    mask_->apply(report);
+    co_return report;
+}
+
 asio::awaitable<outbox::Outcome> AdapterTool::execute(
     outbox::ToolCall call, outbox::Deadline deadline
 ) {
+    return masked(perform(std::move(call), deadline));
+}
+
+asio::awaitable<outbox::Verdict> AdapterTool::probe(
+    outbox::ToolCall call, outbox::Deadline deadline
+) {
+    return masked(probe_->ask(std::move(call), deadline));
+}
+
+asio::awaitable<outbox::Outcome> AdapterTool::perform(
+    outbox::ToolCall call, outbox::Deadline deadline
+) {
+    const bool own = call.own.has_value();
     if (schema_) {
         if (auto violation = schema_->violation(call.intent.arguments)) {
-            auto outcome = unfit(std::move(*violation), call.ambiguous && !call.own);
-            if (call.own) prove_absence(outcome);
-            mask_->apply(outcome);
+            auto outcome = unfit(std::move(*violation), call.ambiguous && !own);
+            if (own) prove_absence(outcome);
             co_return outcome;
         }
     }
-    const bool own = call.own.has_value();
     if (own) {
         // What is recorded within the action must not hold a secret either. On another thread: so
         // by a copy of the mask.
@@ -42,17 +60,7 @@ asio::awaitable<outbox::Outcome> AdapterTool::execute(
     auto performing = action_->perform(std::move(call), deadline);
     auto outcome = co_await std::move(performing);
     if (own) prove_absence(outcome);
-    mask_->apply(outcome);
     co_return outcome;
-}
-
-asio::awaitable<outbox::Verdict> AdapterTool::probe(
-    outbox::ToolCall call, outbox::Deadline deadline
-) {
-    auto asking = probe_->ask(std::move(call), deadline);
-    auto verdict = co_await std::move(asking);
-    mask_->apply(verdict);
-    co_return verdict;
 }
 
 }  // namespace tools

@@ -51,6 +51,11 @@ class AdapterTool final : public outbox::Tool {
         override;
 
  private:
+    asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline);
+    // Whatever is reported leaves here, without secrets.
+    template <class Report>
+    asio::awaitable<Report> masked(asio::awaitable<Report> reporting) const;
+
     std::unique_ptr<Action> action_;
     std::unique_ptr<Probe> probe_;
     std::shared_ptr<const SecretMask> mask_;
