@@ -96,3 +96,30 @@ story('frozen after the effect: the other daemon settles it, the late answer is 
   assert.equal((await w.desk.posts('frozen')).length, 1);
   assert.ok(await first.metric('outboxd_fenced_writes_total') >= 1);
 });
+
+// What the one before left behind is never taken for its own: a start has nothing in common with it,
+// not even with the same configuration on the same machine.
+story('every start is a worker of its own, with a fresh UUID', async (w) => {
+  const seen = new Map();
+  for (const [i, end] of ['kill', 'stop', 'kill', 'stay', 'stay'].entries()) {
+    const daemon = await w.start();
+    const worker = await eventually('it has told of itself', async () => {
+      const { rows } = await w.db.query('SELECT worker FROM outbox.worker');
+      return rows.map((row) => row.worker).find((id) => !seen.has(id));
+    });
+    seen.set(worker, end);
+    assert.match(worker, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    if (end !== 'stay') {
+      await w.desk.plan(`of-${i}`, { posts: ['hold'] });
+      await w.enqueue(`of-${i}`);
+      await eventually('it leased under that id', async () => (await w.one(
+        `SELECT q.leased_by FROM outbox.queue q JOIN outbox.operation o USING (seq) WHERE operation_id = $1`, [`of-${i}`]))?.leased_by === worker);
+      await w.desk.release(`of-${i}`);
+      await w.settled(`of-${i}`);
+      await (end === 'kill' ? daemon.kill() : daemon.stop());
+    }
+  }
+  assert.equal(seen.size, 5);
+  const { rows } = await w.db.query('SELECT worker, stopped_at IS NULL AS lives FROM outbox.worker WHERE heartbeat_at > now() - interval \'15 s\'');
+  for (const { worker, lives } of rows) assert.equal(lives, seen.get(worker) !== 'stop', worker);
+});
