@@ -117,6 +117,10 @@ TEST_CASE("own database: whoever lost its lease has no effect") {
     auto done = t.lease_one("op-3");
     CHECK_FALSE(t.insert_effect(done).failure.has_value());
     CHECK(why(t.insert_effect(done)) == When::fenced);
+    // An earlier attempt's late answer has proved the effect: there is no second one.
+    auto proved = t.lease_one("op-4");
+    t.sql.run("UPDATE outbox.queue SET attention = 'late_effect', result = '1'");
+    CHECK(why(t.insert_effect(proved)) == When::fenced);
     CHECK(t.effects() == 1);
 }
 

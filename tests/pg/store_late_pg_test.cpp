@@ -1,3 +1,4 @@
+#include "sql/queries.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/store_fixture.hpp"
 
@@ -257,4 +258,44 @@ TEST_CASE("late and unstorable: the effect still counts") {
     CHECK(late(t, tests::succeeded(attempt, result)) == LateFate::settled);
     CHECK(t.state("op-1") == "succeeded 3 1");
     CHECK(t.outcome("op-1", "c.result ->> 'truncated'") == "true");
+}
+
+// A lease is committed between the snapshot of the statement and its lock: what counts is that an
+// attempt is in flight now, not that the operation was pending a moment ago.
+TEST_CASE("late effect: an operation that moves under the statement is judged as it is then") {
+    StoreFixture t;
+    const auto first = overslept(t, "op-1");
+    settle(t, claim(t), Status::scheduled);
+    REQUIRE(wait_for(t.store.maintain(false)).promoted == 1);
+    auto leasing = t.database.connect();
+    auto filing = t.database.connect();
+    const std::string file = outbox::sql::record_late_result;
+    const auto seq = std::to_string(first.intent.seq.value);
+    const tests::Row evidence{
+        seq,
+        "op-1",
+        "1",
+        "effect",
+        "\"T-1\"",
+        std::nullopt,
+        "succeeded",
+        std::nullopt,
+        "0",
+        tests::kWorker
+    };
+    leasing.run(
+        "BEGIN; UPDATE outbox.queue SET status = 'attempting', lease_epoch = lease_epoch + 1, "
+        "attempt_epoch = lease_epoch + 1, attempts = attempts + 1, due_at = now() + '1 h', "
+        "deadline_at = now() + '1 h', leased_by = '" +
+        tests::kOtherWorker + "'"
+    );
+    filing.send(file, evidence);
+    REQUIRE(filing.still_running(200ms));
+    leasing.run("COMMIT");
+    auto fate = filing.receive();
+    if (fate.empty()) fate = filing.query(file, evidence);  // as the store does
+    REQUIRE(fate.size() == 1);
+    CHECK(fate[0][0].value() == "flagged");
+    CHECK(t.state("op-1") == "attempting 6 2");
+    CHECK(t.queue("op-1", "attention") == "late_effect");
 }

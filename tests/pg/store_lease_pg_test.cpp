@@ -2,6 +2,7 @@
 #include <set>
 #include <thread>
 
+#include "outbox/pg/session.hpp"
 #include "sql/queries.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/store_fixture.hpp"
@@ -312,4 +313,28 @@ TEST_CASE("two stores on one database lease a thousand operations once each") {
         ) == "1000"
     );
     CHECK(t.sql.text("SELECT count(*) FROM outbox.queue") == "0");
+}
+
+// A pooler answers with another server process than the one it introduced; here pg_backend_pid()
+// itself does.
+TEST_CASE("through a pooler, what a lease returned is committed") {
+    StoreFixture t;
+    t.insert("op-", 1);
+    t.sql.run(
+        "CREATE FUNCTION public.pg_backend_pid() RETURNS integer LANGUAGE sql AS 'SELECT 0'; "
+        "ALTER DATABASE " +
+        t.database.name() + " SET search_path = public, pg_catalog"
+    );
+    REQUIRE(outbox::pg::Session(t.database.dsn(), {}, nullptr).pooled());
+    outbox::pg::PgStore pooled(t.database.dsn(), WorkerId(tests::kWorker), nullptr);
+    auto lanes =
+        request({{.tool = "ticket", .limit = 1, .timeout = 1s, .request_hash = 1, .after = {}}});
+    const auto leased = wait_for(pooled.lease(lanes));
+    REQUIRE(leased.size() == 1);
+    CHECK(t.state("op-1") == "attempting 1 1");
+    CHECK(wait_for(pooled.lease(lanes)).empty());
+    const auto fates =
+        wait_for(pooled.complete({tests::succeeded(leased[0], outbox::Json("T-1"))}));
+    CHECK(fates == std::vector{outbox::Fate::applied});
+    CHECK(t.state("op-1") == "succeeded 2 1");
 }

@@ -63,6 +63,21 @@ void stale(StoreDriver& d) {
     CHECK(maintain(d, false).lease_expired == 1);
 }
 
+// Declared dead long before its attempt's own deadline: until then it may still send.
+void stale_and_waited_for(StoreDriver& d) {
+    beat(d, kMe);
+    const auto attempt = insert_and_lease(d, "op-1");
+    d.pass(16s);
+    beat(d, kOther);
+    REQUIRE(maintain(d, true).lease_expired == 1);
+    const auto claim = claim_from(d, 1, kOther).at(0);
+    // As long after its start as ever: a driver's clock is moved by moving the rows.
+    CHECK(
+        claim.deadline_at - claim.first_attempt_at == attempt.deadline_at - attempt.first_attempt_at
+    );
+    CHECK(claim.unknown_since <= claim.probe_started_at);
+}
+
 void promotion(StoreDriver& d) {
     d.insert({.id = "soon", .run_in = 5s});
     d.insert({.id = "late", .run_in = 1h});
@@ -128,6 +143,30 @@ void claims(StoreDriver& d) {
     CHECK(third.absent_count == 1);
     CHECK(third.last_absent_at.has_value());
     CHECK(third.probe_started_at - third.unknown_since >= 22s);
+}
+
+// What was seen of one attempt says nothing of the next one; that one was in doubt does.
+void begins_anew(StoreDriver& d) {
+    REQUIRE(write(d, doubt(insert_and_lease(d, "op-1"))) == Fate::applied);
+    const auto first = claim_from(d).at(0);
+    auto seen = verdict(first, Status::unknown);
+    seen.probe = ProbeMemory{3, 1, first.probe_started_at};
+    REQUIRE(write(d, seen) == Fate::applied);
+    const auto second = claim_from(d).at(0);
+    REQUIRE(second.absent_count == 1);
+    REQUIRE(write(d, verdict(second, Status::scheduled)) == Fate::applied);
+    REQUIRE(maintain(d).promoted == 1);
+    const auto attempt = lease_from(d).at(0);
+    CHECK(attempt.ambiguous);
+    REQUIRE(write(d, again(attempt, 0ms)) == Fate::applied);
+    REQUIRE(maintain(d).promoted == 1);
+    const auto another = lease_from(d).at(0);
+    CHECK(another.ambiguous);
+    REQUIRE(write(d, doubt(another)) == Fate::applied);
+    const auto third = claim_from(d).at(0);
+    CHECK(third.probes == 0);
+    CHECK(third.absent_count == 0);
+    CHECK_FALSE(third.last_absent_at.has_value());
 }
 
 void flagged(StoreDriver& d) {
@@ -198,9 +237,12 @@ std::vector<StoreCase> maintenance_contract() {
     return {
         {"a lease that ran out: unknown for a write, again for a read", expiry},
         {"a worker without a heartbeat is judged, once", stale},
+        {"a worker without a heartbeat is judged, and its attempt waited for", stale_and_waited_for
+        },
         {"what is due becomes pending, for every tool of the catalogue", promotion},
         {"expires_at ends what was not attempted", expires_at},
         {"a probe is claimed by one prober at a time", claims},
+        {"an attempt anew begins the count of absents again, and knows of the doubt", begins_anew},
         {"a flagged operation is probed only when a person asks", flagged},
         {"a claim knows whether an absent was believed before", believed_before},
         {"key settings of every request, samples of what is open", catalogue},

@@ -71,6 +71,27 @@ void fenced(StoreDriver& d) {
     CHECK(d.see("op-2").result == "\"T-1\"");
 }
 
+// Another writer's end with the same status and result: after a lost acknowledgement only my own
+// epoch + 1 is mine.
+void not_mine(StoreDriver& d) {
+    const auto settle = [&](const std::string& id, Status status) {
+        auto verdict_of = verdict(claim_from(d).at(0), status);
+        if (status == Status::succeeded) verdict_of.result = Json("T-1");
+        REQUIRE(verdict_of.id.value == id);
+        REQUIRE(write(d, verdict_of) == Fate::applied);
+    };
+    const auto failed = overslept(d, "op-1");
+    settle("op-1", Status::failed);
+    CHECK(write(d, failure(failed)) == Fate::fenced);
+    const auto succeeded = overslept(d, "op-2");
+    settle("op-2", Status::succeeded);
+    CHECK(write(d, success(succeeded, "T-1")) == Fate::fenced);
+    const auto scheduled = overslept(d, "op-3");
+    settle("op-3", Status::scheduled);
+    CHECK(write(d, again(scheduled, 0ms)) == Fate::fenced);
+    CHECK(state(d, "op-3") == "scheduled 4 1");
+}
+
 void fenced_by_cancel(StoreDriver& d) {
     const auto attempt = insert_and_lease(d, "op-1");
     CHECK_FALSE(d.cancel("op-1"));
@@ -118,6 +139,7 @@ std::vector<StoreCase> write_contract() {
     return {
         {"every kind of end, and once more after a lost acknowledgement", every_end},
         {"a stale epoch writes nothing, whatever it says", fenced},
+        {"a write that somebody else did as well is not taken for mine", not_mine},
         {"cancel takes only what is not attempted, and fences", fenced_by_cancel},
         {"armed again: the epoch goes on, the budget is fresh", armed_again},
         {"accepted keeps its answer until the probe finds", accepted},
