@@ -113,6 +113,10 @@ TEST_CASE("own database: whoever lost its lease has no effect") {
     auto other = t.lease_one("op-2");
     other.leased_at += std::chrono::microseconds(1);
     CHECK(why(t.insert_effect(other)) == When::fenced);
+    // The same lease, as far as its time tells, under another epoch.
+    t.sql.run("UPDATE outbox.queue SET lease_epoch = lease_epoch + 1 WHERE status = 'attempting'");
+    other.leased_at -= std::chrono::microseconds(1);
+    CHECK(why(t.insert_effect(other)) == When::fenced);
     // Ended already.
     auto done = t.lease_one("op-3");
     CHECK_FALSE(t.insert_effect(done).failure.has_value());
