@@ -22,6 +22,7 @@
 #include "daemon/version.hpp"
 #include "outbox/pg/client.hpp"
 #include "outbox/pg/migrator.hpp"
+#include "outbox/pg/pg_error.hpp"
 #include "tools/toolset.hpp"
 
 namespace outboxd {
@@ -30,7 +31,9 @@ namespace {
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
-constexpr auto kDatabasePatience = 10s;  // at the start; later the daemon waits for ever
+// At the start; later the daemon waits for ever.
+constexpr auto kDatabasePatience = 10s;
+constexpr auto kRecoveryPatience = 120s;  // with a server that says that it is on its way
 constexpr const char* kListenHint =
     "choose another admin.listen in the configuration; outboxd dev takes one with -c FILE";
 
@@ -115,7 +118,7 @@ int App::run() {
 
 // Blocks: nothing else runs yet but the signals.
 void App::wait_for_database() {
-    const auto end = std::chrono::steady_clock::now() + kDatabasePatience;
+    const auto start = std::chrono::steady_clock::now();
     auto pause = 100ms;
     for (;;) {
         io_.poll();
@@ -126,6 +129,8 @@ void App::wait_for_database() {
             using Kind = outbox::StoreError::Kind;
             const bool temporary = error.kind() != Kind::bug && error.kind() != Kind::data;
             if (!temporary) throw;
+            const bool coming = outbox::pg::is_coming_up(error.what());
+            const auto end = start + (coming ? kRecoveryPatience : kDatabasePatience);
             if (std::chrono::steady_clock::now() + pause > end) {
                 throw CommandError(kDatabaseUnreachable, error.what());
             }

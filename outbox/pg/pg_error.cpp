@@ -111,6 +111,12 @@ StoreError::Kind kind_of(std::string_view sqlstate) {
     return Kind::bug;
 }
 
+bool is_coming_up(std::string_view message) {
+    return message.find("the database system is starting up") != std::string_view::npos ||
+           message.find("the database system is not yet accepting connections") !=
+               std::string_view::npos;
+}
+
 void rethrow_as_store_error(const std::exception& error, During during) {
     if (dynamic_cast<const StoreError*>(&error) != nullptr) {
         throw;  // ours already; as it is, for it may be a SqlError

@@ -38,6 +38,10 @@ enum class During {
 // certainly rolled back; a broken connection is not among them.
 [[nodiscard]] StoreError::Kind kind_of(std::string_view sqlstate);
 
+// A server that answers "not yet": it starts, or recovers after a crash, and will be there. Of a
+// failed connect libpq keeps the words only; a server that speaks another language is not known.
+[[nodiscard]] bool is_coming_up(std::string_view message);
+
 // Rethrows whatever libpqxx threw as StoreError (SqlError when the server spoke). To be called
 // with the exception in flight.
 [[noreturn]] void rethrow_as_store_error(const std::exception& error, During during);
