@@ -1,7 +1,6 @@
 #include "outbox/pg/announcement.hpp"
 
 #include "outbox/json.hpp"
-#include "outbox/pg/batch.hpp"
 #include "outbox/pg/pg_error.hpp"
 #include "sql/queries.hpp"
 
@@ -13,16 +12,11 @@ constexpr std::size_t kLongestPayload = 7999;
 
 }  // namespace
 
-std::vector<std::string> done_payloads(
-    const std::vector<Transition>& batch, const std::vector<Fate>& fates
-) {
+std::vector<std::string> done_payloads(const std::vector<std::string>& ids) {
     std::vector<std::string> payloads;
     std::string payload;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (!is_final(batch[i].to) || fates[i] != Fate::applied) {
-            continue;
-        }
-        auto id = to_text(Json(batch[i].id.value));
+    for (const auto& one : ids) {
+        auto id = to_text(Json(one));
         if (!payload.empty() && payload.size() + id.size() + 2 > kLongestPayload) {
             payloads.push_back(payload + "]");
             payload.clear();
@@ -35,10 +29,8 @@ std::vector<std::string> done_payloads(
     return payloads;
 }
 
-void announce(
-    Session& session, const std::vector<Transition>& batch, const std::vector<Fate>& fates
-) {
-    for (const auto& payload : done_payloads(batch, fates)) {
+void announce(Session& session, const std::vector<std::string>& ids) {
+    for (const auto& payload : done_payloads(ids)) {
         try {
             session.write(sql::announce_done, {payload});
         } catch (const StoreError&) {

@@ -46,7 +46,8 @@ std::vector<Fate> Completion::run() {
 void Completion::write(const Group& group, bool final) {
     note(
         final ? session_.write(sql::finish_operations, finish_parameters(group))
-              : session_.write(sql::move_operations, move_parameters(group, worker_))
+              : session_.write(sql::move_operations, move_parameters(group, worker_)),
+        final
     );
 }
 
@@ -101,6 +102,9 @@ void Completion::ask_for_fates() {
             fate = fate.value_or(Fate::fenced);
         } else {
             fate = answer == "applied" ? Fate::applied : Fate::fenced;
+            if (answer == "applied" && is_final(transition->to)) {
+                ended_.push_back(transition->id.value);
+            }
         }
     }
 }
@@ -143,7 +147,7 @@ void Completion::end_with_late_effect(const Transition& transition) {
     }
 }
 
-void Completion::note(const pqxx::result& written) {
+void Completion::note(const pqxx::result& written, bool final) {
     if (written.empty()) {
         return;
     }
@@ -156,6 +160,7 @@ void Completion::note(const pqxx::result& written) {
         if (found != index.end()) {
             const bool duplicate = row.size() > 1 && row[1].as<bool>();
             fates_[found->second] = duplicate ? Fate::duplicate : Fate::applied;
+            if (final) ended_.push_back(batch_[found->second].id.value);
         }
     }
 }

@@ -31,6 +31,9 @@ class Completion {
     // the same batch may be handed in again: what was written is found and counts as applied.
     std::vector<Fate> run();
 
+    // After run(): the operations of the batch that have ended, by this try or by an earlier one.
+    [[nodiscard]] const std::vector<std::string>& ended() const { return ended_; }
+
  private:
     using Group = std::vector<const Transition*>;
     using Answers = std::unordered_map<std::int64_t, std::string>;
@@ -41,7 +44,7 @@ class Completion {
     void ask_for_fates();
     void ask(const Group& group, Answers& answers);
     void end_with_late_effect(const Transition& transition);
-    void note(const pqxx::result& written);
+    void note(const pqxx::result& written, bool final);
     [[nodiscard]] std::size_t index_of(const Transition& transition) const;
 
     Session& session_;
@@ -50,6 +53,7 @@ class Completion {
     Failpoints* failpoints_;
     std::vector<std::optional<Fate>> fates_;
     std::vector<bool> locked_;
+    std::vector<std::string> ended_;
     std::optional<StoreError> conflict_;
 };
 

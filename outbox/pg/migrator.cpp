@@ -92,6 +92,7 @@ bool record(pqxx::transaction_base& transaction, const sql::Migration& migration
 // only the first one has to make the table of the rows, under the same lock.
 bool apply(Connection& connection, const sql::Migration& migration) {
     pqxx::work transaction(connection);
+    execute(transaction, sql::pin_search_path, {});
     execute(transaction, sql::lock_migrations, {});
     bool found = execute(transaction, sql::schema_exists, {})[0][0].as<bool>();
     if (found && !record(transaction, migration)) {
@@ -131,7 +132,8 @@ SchemaState schema_state(const std::string& dsn, std::span<const sql::Migration>
 
 SchemaState schema_state(Connection& connection, std::span<const sql::Migration> known) {
     try {
-        pqxx::nontransaction transaction(connection);
+        pqxx::work transaction(connection);
+        execute(transaction, sql::pin_search_path, {});
         return compare(applied_migrations(transaction), known);
     } catch (const std::exception& error) {
         rethrow_as_store_error(error, During::read);

@@ -89,7 +89,7 @@ Parameters probe_parameters(
     };
 }
 
-LateFate record(Session& session, const Parameters& parameters) {
+LateFate record(Session& session, const std::string& id, const Parameters& parameters) {
     for (int tries = 0; tries < kLateTries; ++tries) {
         // Before a timeline change is settled, "pending" does not mean "without effect": an answer
         // that counted then would flag what only has to be looked up.
@@ -99,6 +99,7 @@ LateFate record(Session& session, const Parameters& parameters) {
         }
         if (!found->empty()) {
             std::string fate = (*found)[0]["fate"].c_str();
+            if ((*found)[0]["ended"].as<bool>()) announce(session, {id});
             return fate == "settled"     ? LateFate::settled
                    : fate == "flagged"   ? LateFate::flagged
                    : fate == "duplicate" ? LateFate::duplicate
@@ -189,9 +190,10 @@ asio::awaitable<int> PgStore::release_lost_leases(WorkerId worker, std::vector<S
 
 asio::awaitable<std::vector<Fate>> PgStore::complete(std::vector<Transition> batch) {
     auto work = [this, batch = std::move(batch)](Session& session) {
-        auto fates = Completion(session, batch, worker_, failpoints_).run();
+        Completion completion(session, batch, worker_, failpoints_);
+        auto fates = completion.run();
         hit(FailpointId::after_complete_before_read);
-        announce(session, batch, fates);
+        announce(session, completion.ended());
         return fates;
     };
     co_return co_await complete_->run(std::move(work));
@@ -200,12 +202,13 @@ asio::awaitable<std::vector<Fate>> PgStore::complete(std::vector<Transition> bat
 asio::awaitable<LateFate> PgStore::record_late(Transition late) {
     auto work = [this, late = std::move(late)](Session& session) {
         try {
-            return record(session, late_parameters(late, worker_));
+            return record(session, late.id.value, late_parameters(late, worker_));
         } catch (const StoreError& error) {
             if (error.kind() != StoreError::Kind::data) {
                 throw;
             }
-            return record(session, late_parameters(last_resort(late, error.what()), worker_));
+            const auto safe = last_resort(late, error.what());
+            return record(session, late.id.value, late_parameters(safe, worker_));
         }
     };
     co_return co_await complete_->run(std::move(work));
@@ -240,8 +243,9 @@ MaintenanceReport PgStore::run_maintenance(Session& session, bool judge_workers)
     const auto page = std::to_string(kMaintenancePage);
     MaintenanceReport report;
     if (auto ended = maintain_guard_.write(session, sql::expire_operations, {page})) {
-        report.expired = (*ended)[0]["expired"].as<int>();
-        report.more = (*ended)[0]["more"].as<bool>();
+        report.expired = static_cast<int>(ended->size());
+        report.more = report.expired >= kMaintenancePage;
+        announce(session, read_texts(*ended));
     }
     hit(FailpointId::between_expiry_and_leases);
     auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
@@ -275,6 +279,11 @@ void PgStore::settle_compensations(Session& session, MaintenanceReport& report) 
     report.promoted += armed;
     // Most go on waiting: a full page alone is no reason to come again at once.
     report.more = report.more || (full && armed + row["cancelled"].as<int>() > 0);
+    std::vector<std::string> ended;
+    for (const auto& one : *settled) {
+        if (!one["ended"].is_null()) ended.emplace_back(one["ended"].c_str());
+    }
+    announce(session, ended);
 }
 
 asio::awaitable<MaintenanceReport> PgStore::maintain(bool judge_workers) {

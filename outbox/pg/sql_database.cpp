@@ -29,6 +29,11 @@ constexpr SessionSettings kSettings{.statement_timeout = 30s, .lock_timeout = 2s
 // commit of a daemon that was frozen comes before "absent" may count.
 constexpr auto kIdle = "5s";
 
+// Ours is that of session_settings, set before anything else; theirs is the default of the role,
+// the database and the dsn.
+constexpr auto kOurPath = "SET LOCAL search_path TO pg_catalog, pg_temp";
+constexpr auto kTheirPath = "SET LOCAL search_path TO DEFAULT";
+
 // After the deadline, how long a lost commit is asked about before the completer has to decide.
 constexpr auto kDoubt = 10s;
 
@@ -89,6 +94,7 @@ class Run {
             if (own != nullptr) {
                 next = own->decide(end.outcome);
                 if (!record(transaction, *next, end)) return false;
+                transaction.exec(kTheirPath);  // deferred triggers of theirs run at the commit
                 hit(FailpointId::after_sql_record);
                 end.written = std::move(next);
             }
@@ -176,7 +182,9 @@ class Run {
         return true;
     }
 
+    // As its author tried it out: with the search_path that its role and its database have.
     SqlRows statement(pqxx::dbtransaction& transaction) const {
+        transaction.exec(kTheirPath);
         return rows_of(execute(transaction, call_.statement, call_.parameters), call_.max_bytes);
     }
 
@@ -185,7 +193,7 @@ class Run {
     bool record(pqxx::dbtransaction& transaction, Transition& next, SqlEnd& end) {
         // Not pqxx::subtransaction: that of 6.4.5 sends no SAVEPOINT when its first statement has
         // parameters.
-        transaction.exec("SAVEPOINT record");
+        transaction.exec(std::string(kOurPath) + "; SAVEPOINT record");
         try {
             const Transition* one = &next;
             const auto written =
@@ -313,7 +321,7 @@ class PgDatabase final : public SqlDatabase {
     asio::awaitable<void> tell(const Transition& written) {
         try {
             auto work = [&written](Session& session) {
-                announce(session, {written}, {Fate::applied});
+                announce(session, {written.id.value});
                 return true;
             };
             auto telling = lane_.run(std::move(work));

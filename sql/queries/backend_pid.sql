@@ -1,3 +1,3 @@
 -- The server process that answers. When it is not the one the protocol introduced, a pooler stands
--- between.
-SELECT pg_backend_pid() AS pid
+-- between. Asked before the search_path is set.
+SELECT pg_catalog.pg_backend_pid() AS pid

@@ -1,5 +1,5 @@
 -- pending or scheduled → failed `expired` where expires_at has passed, paused tools too.
--- $1 rows per call. Index: queue_expires, then a TID scan.
+-- $1 rows per call; returns the ids of what ended. Index: queue_expires, then a TID scan.
 WITH gone AS (
     DELETE FROM outbox.queue q
      WHERE q.ctid = ANY (ARRAY (
@@ -24,5 +24,6 @@ WITH gone AS (
     INSERT INTO outbox.event (operation_id, kind, epoch, detail)
     SELECT o.operation_id, 'failed', g.lease_epoch + 1, '{"code": "expired"}'
       FROM gone g JOIN outbox.operation o ON o.seq = g.seq
+    RETURNING operation_id
 )
-SELECT count(*) AS expired, count(*) >= $1::integer AS more FROM gone
+SELECT t.operation_id FROM told t

@@ -7,8 +7,8 @@
 -- that attempt may say could make it one effect again. A read has none: its answer ends what is
 -- open, and is otherwise just stored. A tool that is not in the catalogue counts as a write.
 -- "No effect" settles unknown only when that attempt is the only unresolved one.
--- Returns one row: settled · flagged · duplicate · stored, and no row when the operation moved meanwhile:
--- then the statement is run again. Indexes: queue_pkey, outcome_pkey, operation_pkey, event_operation.
+-- Returns one row: settled · flagged · duplicate · stored, and whether the operation ended, or ended
+-- another way now; no row when it moved meanwhile: then the statement is run again. Indexes: queue_pkey, outcome_pkey, operation_pkey, event_operation.
 WITH open AS MATERIALIZED (
     SELECT q.* FROM outbox.queue q WHERE q.seq = $1::bigint FOR UPDATE
 ), closed AS MATERIALIZED (
@@ -107,5 +107,6 @@ SELECT CASE WHEN p.action = 'duplicate'
             WHEN p.action IN ('overturn', 'mark') OR p.attention IS NOT NULL
                  AND p.action = 'settle' THEN 'flagged'
             WHEN p.action IN ('settle', 'again', 'fail') THEN 'settled'
-            ELSE 'stored' END AS fate
+            ELSE 'stored' END AS fate,
+       p.action IN ('settle', 'fail', 'overturn') AS ended
   FROM plan p CROSS JOIN written

@@ -6,7 +6,8 @@
 -- next page begins where this one ended, and moves only what it may. $1 rows per page; $2 waits_for
 -- and $3 seq of the row behind which to look. Succeeded never changes, and whoever arms a failed
 -- original again ends what waits for it first (outbox.arm_again), so a judgement cannot be outdated.
--- Returns the counts, and the last row of a full page (nulls: begin at the head).
+-- Returns the counts, and the last row of a full page (nulls: begin at the head), once for each id
+-- that ended, and once where none did.
 -- Indexes: queue_waits, outcome_pkey, queue_pkey, then TID scans.
 WITH page AS MATERIALIZED (
     SELECT w.seq, w.waits_for
@@ -73,6 +74,7 @@ WITH page AS MATERIALIZED (
             SELECT w.seq, w.lease_epoch, jsonb_build_object('from', w.status, 'by', 'compensate')
               FROM withdrawn w) c
       JOIN outbox.operation o ON o.seq = c.seq
+    RETURNING operation_id
 ), last AS (
     SELECT p.waits_for, p.seq
       FROM page p
@@ -82,4 +84,6 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM armed) AS armed,
        (SELECT count(*) FROM gone) + (SELECT count(*) FROM withdrawn) AS cancelled,
-       (SELECT l.waits_for FROM last l) AS waits_for, (SELECT l.seq FROM last l) AS seq
+       (SELECT l.waits_for FROM last l) AS waits_for, (SELECT l.seq FROM last l) AS seq,
+       t.operation_id AS ended
+  FROM (SELECT) one LEFT JOIN told t ON true

@@ -12,6 +12,14 @@ story('planners.md: its SQL, as a planner who is nothing more', async (w) => {
   const env = await planner(w);
   const said = [];
   for (const sql of blocks(page, 'sql')) {
+    if (sql.includes('outbox.compensate')) {
+      const { state, operation_id: id } = await w.one('SELECT * FROM plan');
+      assert.equal(state, 'checked');
+      assert.equal((await w.settled(id)).status, 'succeeded');
+      // The first block again, as after a connection lost during COMMIT: a replay, and no second ticket.
+      const again = await run('psql', ['-X'], { env, input: blocks(page, 'sql')[0] });
+      assert.match(again.text, /\| t +\| This action was already performed in this run/);
+    }
     const misspelt = sql.includes('create_tickets');
     const { code, text: output } = await run('psql', ['-X', '-v', `ON_ERROR_STOP=${misspelt ? 0 : 1}`], { env, input: sql });
     assert.equal(code, 0, output);
@@ -19,17 +27,16 @@ story('planners.md: its SQL, as a planner who is nothing more', async (w) => {
     else assert.doesNotMatch(output, /ERROR/);
     said.push(output);
   }
-  assert.equal(said.length, 6);
+  assert.equal(said.length, 7);
   assert.match(said[0], /\| f +\| This action is recorded and will be carried out/);
   assert.match(said[2], /ROLLBACK\nCOMMIT/, 'the savepoint kept the transaction');
   assert.match(said[5], /cancelled/);
-  const { state, operation_id: id } = await w.one('SELECT * FROM plan');
-  assert.equal(state, 'checked');
-  const done = await w.settled(id);
-  assert.equal(done.status, 'succeeded');
-  // The first block again, as after a connection lost during COMMIT: a replay, and no second ticket.
-  const again = await run('psql', ['-X'], { env, input: blocks(page, 'sql')[0] });
-  assert.match(again.text, /\| t +\| This action was already performed in this run/);
+  const { operation_id: id } = await w.one('SELECT * FROM plan');
+  assert.match(said[6], new RegExp(`${id}:compensate:close *\\| pending *\\| f *\\| The compensation is recorded and will be carried out`));
+  assert.equal((await w.settled(`${id}:compensate:close`)).status, 'succeeded');
+  // And the page's first block once more tells of it.
+  assert.match((await run('psql', ['-X'], { env, input: blocks(page, 'sql')[0] })).text, /\| t +\| This action was performed and then undone/);
+  assert.equal((await w.desk.closes(`${id}:compensate:close`))[0].note, 'opened by mistake');
 });
 
 story('planners.md: the agent loop opens one ticket, however the model and the planner retry', async (w) => {
@@ -61,7 +68,10 @@ story('planners.md: tried along with its own tool, from top to bottom', async (w
       if (dev.ended) throw new Error(dev.output);
       return /"ready"/.test(dev.output);
     }, 60_000);
+    const rest = `SELECT count(*) FROM outbox.operations WHERE status NOT IN ('succeeded', 'failed', 'cancelled')`;
+    const allDone = () => eventually('all is done', async () => (await run('psql', ['-XAtc', rest], { env })).out.trim() === '0', 30_000);
     for (const sql of blocks(page, 'sql')) {
+      if (sql.includes('outbox.compensate')) await allDone();
       const { code, text: output } = await run('psql', ['-X'], { env, input: sql });
       assert.equal(code, 0, output);
       assert.equal((output.match(/ERROR/g) ?? []).length, sql.includes('create_tickets') ? 1 : 0, output);
@@ -70,10 +80,9 @@ story('planners.md: tried along with its own tool, from top to bottom', async (w
       { env: { ...env, PYTHONPATH: path.join(root, 'docs/clients/python') }, timeout: 60_000 });
     assert.equal(loop.code, 0, loop.text);
     assert.match(loop.out, /^Opened T-\d+\.$[^]*^Opened T-\d+\.$/m);
-    const open = `SELECT count(*) FROM outbox.operations WHERE status NOT IN ('succeeded', 'cancelled')`;
-    await eventually('all is done', async () => (await run('psql', ['-XAtc', open], { env })).out.trim() === '0', 30_000);
+    await allDone();
     const tickets = readFileSync(path.join(w.dir, 'tickets.txt'), 'utf8').trim().split('\n').map((line) => line.slice(65)).sort();
-    assert.deepEqual(tickets, ['disk full', 'disk full', 'disk full on db-1', 'disk full on db-2', 'refund of order 42']);
+    assert.deepEqual(tickets, ['closed T-1', 'disk full', 'disk full', 'disk full on db-1', 'disk full on db-2', 'refund of order 42']);
     assert.equal((await dev.stop('SIGINT')).code, 0);
   } catch (error) {
     console.error(dev.output);
@@ -87,9 +96,16 @@ story('planners.md: tried along with its own tool, from top to bottom', async (w
 story('planners.md: the messages are those of the database', async (w) => {
   await w.migrate();
   const { message } = await w.one(`SELECT string_agg(outbox.status_message(s, true, true, '{"code": "x"}', NULL, NULL, NULL, false), E'\\n') AS message
-    FROM unnest(ARRAY['succeeded', 'failed', 'pending', 'attempting', 'unknown', 'cancelled']) s`);
-  const rows = text(page).split('\n').filter((line) => /^\| `(succeeded|failed|pending|attempting|unknown|cancelled)`.*\| true \|/.test(line));
-  assert.equal(rows.length, 6);
+    FROM unnest(ARRAY['succeeded', 'failed', 'pending', 'scheduled', 'attempting', 'unknown', 'cancelled']) s`);
+  const rows = text(page).split('\n').filter((line) => /^\| `(succeeded|failed|pending|scheduled|attempting|unknown|cancelled)`.*\| true \|/.test(line));
+  assert.equal(rows.length, 7);
+  // What enqueue says of a new one, as it is worded there.
+  await w.db.query(`INSERT INTO outbox.tool (tool, effect, revision) VALUES ('t', 'write', '1')`);
+  for (const [status, runAt] of [['pending', null], ['scheduled', '2100-01-01']]) {
+    const filed = await w.one(`SELECT status, message FROM outbox.enqueue('t', operation_id => $1, run_at => $2)`, [status, runAt]);
+    const row = text(page).split('\n').find((line) => line.startsWith(`| \`${status}\` | false |`));
+    assert.deepEqual([filed.status, filed.message], [status, row.split('|').at(-2).trim()]);
+  }
   for (const row of rows) {
     const told = row.split('|').at(-2).trim();
     const parts = told.split(/\(…\)|…|To try it again, repeat the call with retry_failed\./).map((part) => part.trim()).filter((part) => part.length > 1);

@@ -160,7 +160,7 @@ story('outbox_done names what ended, as a JSON array, when it can be read', asyn
     for (const id of JSON.parse(payload)) {
       heard.add(id);
       // It is sent after the commit: get has the end already.
-      reads.push(w.get(id).then((row) => { if (!['succeeded', 'failed'].includes(row.status)) unread += 1; }));
+      reads.push(w.get(id).then((row) => { if (!['succeeded', 'failed', 'cancelled'].includes(row.status)) unread += 1; }));
     }
   });
   const ids = Array.from({ length: 150 }, (_, n) => `${'x'.repeat(150)}-"\\é-${n}`);
@@ -168,6 +168,12 @@ story('outbox_done names what ended, as a JSON array, when it can be read', asyn
   await w.db.query(`INSERT INTO outbox.operation (operation_id, tool, arguments)
     SELECT id, 'create_ticket', '{"title": "many"}' FROM unnest($1::text[]) id`, [ids]);
   await w.allSettled(ids.length, 60_000);
+  // Ends that come without an attempt: by a person, by a planner, by time.
+  await w.db.query(`SELECT outbox.enqueue('create_ticket', operation_id => id, run_at => now() + interval '1 h') FROM unnest('{called-off,undone}'::text[]) id`);
+  await w.db.query(`SELECT outbox.enqueue('create_ticket', operation_id => 'expired', expires_at => now() - interval '1 s')`);
+  assert.equal((await w.cli('cancel', 'called-off')).code, 0);
+  await ear.query(`SELECT outbox.cancel('undone')`);
+  ids.push('called-off', 'undone', 'expired');
   await eventually('every end was announced', () => ids.every((id) => heard.has(id)), 30_000);
   await Promise.all(reads);
   assert.equal(unread, 0);

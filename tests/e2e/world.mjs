@@ -195,11 +195,11 @@ class World {
 }
 
 export function story(name, body, { timeout = 120_000 } = {}) {
-  test(name, { timeout }, async () => {
+  test(name, { timeout }, async (t) => {
     const world = new World();
     try {
       await world.open();
-      await body(world);
+      await body(world, t);
       if (world.migrated) await world.check();
     } catch (error) {
       console.error([`--- ${name}: ${error.message}`, ...world.report()].join('\n'));

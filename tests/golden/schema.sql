@@ -114,6 +114,16 @@ BEGIN
     RETURN 'acknowledged';
 END $$;
 COMMENT ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) IS 'Clears the flag of a final operation: acknowledged, nothing_to_acknowledge, not_found';
+CREATE FUNCTION outbox.announce(operation_id text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF current_setting('outbox.wakeup', true) IS DISTINCT FROM 'off'
+        AND pg_notification_queue_usage() < 0.5 THEN
+        PERFORM pg_notify('outbox_done', jsonb_build_array(operation_id)::text);
+    END IF;
+END $$;
+COMMENT ON FUNCTION outbox.announce(operation_id text) IS 'Tells who listens on outbox_done that this operation has ended';
 CREATE FUNCTION outbox.arguments_digest(arguments jsonb) RETURNS text
     LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -199,6 +209,7 @@ BEGIN
                    jsonb_strip_nulls(jsonb_build_object('from', t.status, 'reason', cancel.reason))
               FROM taken t;
             IF FOUND THEN
+                PERFORM outbox.announce(operation_id);
                 RETURN 'cancelled';
             END IF;
             RAISE SQLSTATE 'OB000';
@@ -222,22 +233,29 @@ COMMENT ON FUNCTION outbox.cancel(operation_id text, reason text) IS 'Takes back
 CREATE FUNCTION outbox.cancel_waiting(original bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    ended text;
 BEGIN
-    WITH taken AS (
-        DELETE FROM outbox.queue q WHERE q.waits_for = original AND q.status = 'scheduled'
-        RETURNING q.*
-    ), ended AS (
-        INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch, error,
-                                    started_at, request_hash, ambiguous)
-        SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,
-               '{"code": "nothing_to_compensate", "message": "The original had no effect."}',
-               t.started_at, t.request_hash, t.ambiguous
-          FROM taken t
-    )
-    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
-    SELECT o.operation_id, 'cancelled', t.lease_epoch + 1, session_user,
-           '{"from": "scheduled", "code": "nothing_to_compensate"}'
-      FROM taken t JOIN outbox.operation o ON o.seq = t.seq;
+    FOR ended IN
+        WITH taken AS (
+            DELETE FROM outbox.queue q WHERE q.waits_for = original AND q.status = 'scheduled'
+            RETURNING q.*
+        ), filed AS (
+            INSERT INTO outbox.outcome (seq, outcome, attempts, lease_epoch, attempt_epoch, error,
+                                        started_at, request_hash, ambiguous)
+            SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,
+                   '{"code": "nothing_to_compensate", "message": "The original had no effect."}',
+                   t.started_at, t.request_hash, t.ambiguous
+              FROM taken t
+        )
+        INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+        SELECT o.operation_id, 'cancelled', t.lease_epoch + 1, session_user,
+               '{"from": "scheduled", "code": "nothing_to_compensate"}'
+          FROM taken t JOIN outbox.operation o ON o.seq = t.seq
+        RETURNING event.operation_id
+    LOOP
+        PERFORM outbox.announce(ended);
+    END LOOP;
 END $$;
 COMMENT ON FUNCTION outbox.cancel_waiting(original bigint) IS 'Ends the compensations that wait for an operation without effect';
 CREATE FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer DEFAULT 1) RETURNS text
@@ -1316,6 +1334,7 @@ BEGIN
         VALUES (work.seq, settled, work.attempts, work.lease_epoch + 1, work.attempt_epoch,
                 resolve.result, failure, work.started_at, work.request_hash, work.ambiguous,
                 flag);
+        PERFORM outbox.announce(operation_id);
     END IF;
     INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
     VALUES (resolve.operation_id, 'resolved', work.lease_epoch + 1, resolve.actor,
@@ -1964,6 +1983,7 @@ GRANT USAGE ON SCHEMA outbox TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.announce(operation_id text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text) FROM PUBLIC;

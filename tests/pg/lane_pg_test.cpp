@@ -164,7 +164,7 @@ TEST_CASE("locks, read-only servers, serialization failures and deadlocks") {
     other.run("CREATE TABLE n (i int PRIMARY KEY); INSERT INTO n VALUES (1), (2)");
     other.run("BEGIN; UPDATE n SET i = i");
     Lane lane(database.dsn(), {.statement_timeout = 5000ms, .lock_timeout = 100ms}, nullptr);
-    CHECK(failure(lane, "UPDATE n SET i = i", true) == Kind::conflict);
+    CHECK(failure(lane, "UPDATE public.n SET i = i", true) == Kind::conflict);
     other.run("ROLLBACK");
     CHECK(outbox::pg::kind_of("40001") == Kind::conflict);
     CHECK(outbox::pg::kind_of("40P01") == Kind::conflict);
@@ -176,7 +176,7 @@ TEST_CASE("locks, read-only servers, serialization failures and deadlocks") {
     CHECK(outbox::pg::kind_of("") == Kind::bug);
     other.run("ALTER DATABASE " + database.name() + " SET default_transaction_read_only = on");
     Lane standby(database.dsn(), {}, nullptr);
-    CHECK(failure(standby, "UPDATE n SET i = i", true) == Kind::unavailable);
+    CHECK(failure(standby, "UPDATE public.n SET i = i", true) == Kind::unavailable);
 
     // Exceptions that libpqxx 6.4 does not call sql_error.
     Database fresh;
@@ -193,8 +193,8 @@ TEST_CASE("locks, read-only servers, serialization failures and deadlocks") {
     CHECK(
         failure(
             second,
-            "WITH a AS (UPDATE n SET v = 2 WHERE i = 1 RETURNING i) "
-            "UPDATE n SET v = 2 WHERE i = 2 AND (SELECT count(*) FROM a) = 1",
+            "WITH a AS (UPDATE public.n SET v = 2 WHERE i = 1 RETURNING i) "
+            "UPDATE public.n SET v = 2 WHERE i = 2 AND (SELECT count(*) FROM a) = 1",
             true
         ) == Kind::conflict
     );

@@ -7,7 +7,9 @@ add_executable(
   lane_pg_test.cpp
   plan_pg_test.cpp
   race_pg_test.cpp
+  search_path_pg_test.cpp
   sql_tool_pg_test.cpp
+  store_announce_pg_test.cpp
   store_complete_pg_test.cpp
   store_contract_pg_test.cpp
   store_late_pg_test.cpp
