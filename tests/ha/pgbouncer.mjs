@@ -20,10 +20,19 @@ const env = { PATH: process.env.PATH, HOME: dir, LANG: 'C.UTF-8' };
 equal((await run(binary, ['migrate', '--database', cluster.dsn(database)], { env })).code, 0, 'outboxd migrate');
 const one = async (sql, values) => (await db.query(sql, values)).rows[0].n;
 
+// What another client left in the server connections: names of the server's own that are not its own.
+await db.query(`CREATE SCHEMA evil;
+CREATE FUNCTION evil.now() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+CREATE FUNCTION evil.unnest(anyarray) RETURNS SETOF anyelement LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+CREATE FUNCTION evil.is(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+CREATE FUNCTION evil.is(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'hijacked'; END $$;
+CREATE OPERATOR evil.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.is);
+CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.is)`);
+
 const port = await freePort();
 const ini = path.join(dir, 'pgbouncer.ini');
 writeFileSync(ini, `[databases]
-${database} = host=127.0.0.1 port=${cluster.port} user=postgres
+${database} = host=127.0.0.1 port=${cluster.port} user=postgres connect_query='SET search_path = evil, pg_catalog'
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}
