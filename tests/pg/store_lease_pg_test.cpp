@@ -34,7 +34,7 @@ std::string ids(const std::vector<outbox::LeasedAttempt>& leased) {
 constexpr const char* kWatchFlush = R"(
     CREATE TABLE flush (setting text);
     CREATE FUNCTION watch_flush() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        INSERT INTO flush VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+        INSERT INTO public.flush VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
     CREATE CONSTRAINT TRIGGER watch_flush AFTER UPDATE ON outbox.queue
         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION watch_flush();)";
 

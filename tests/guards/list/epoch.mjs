@@ -2,7 +2,7 @@
 import { contract, guard, sql, store, twice } from '../tests.mjs';
 
 const q = (name) => `sql/queries/${name}.sql`;
-const steering = 'sql/migrations/0006_steering.sql';
+const steering = 'sql/migrations/0013_announced_ends.sql';  // cancel and resolve, as they are now
 const compensate = 'sql/migrations/0008_compensate.sql';
 const stale = contract('a stale epoch writes nothing, whatever it says');
 const ends = contract('every kind of end, and once more after a lost acknowledgement');
@@ -63,7 +63,8 @@ export default [
     'WHEN q.lease_epoch = w.epoch + 1', 'WHEN q.lease_epoch > w.epoch',
     contract('a write that somebody else did as well is not taken for mine')),
   guard('epoch-cancel', 'cancel: the next epoch is set', steering,
-    "SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1", "SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch",
+    "SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,\n                       t.started_at",
+    "SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch, t.attempt_epoch,\n                       t.started_at",
     contract('cancel takes only what is not attempted, and fences')),
   guard('cancel-open', 'cancel: only what is not attempted', steering,
     "WHERE q.seq = intent AND q.status IN ('pending', 'scheduled')", 'WHERE q.seq = intent',

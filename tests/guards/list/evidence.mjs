@@ -4,7 +4,7 @@ import { contract, core, guard, sql, store } from '../tests.mjs';
 
 const q = (name) => `sql/queries/${name}.sql`;
 const late = q('record_late_result');
-const steering = 'sql/migrations/0006_steering.sql';
+const steering = 'sql/migrations/0013_announced_ends.sql';  // cancel and resolve, as they are now
 
 export default [
   guard('evidence', 'an answer of a fenced attempt is recorded as evidence', 'outbox/completer.cpp',

@@ -9,7 +9,7 @@ export default [
     "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush", "WHEN 'remote_apply' THEN 'remote_apply' ELSE current_setting('synchronous_commit') END, true) AS flush",
     store('the lease\'s own commit is flushed whatever the session, role or database say')),
   guard('session-flush', 'every other commit of a daemon is flushed', q('session_settings'),
-    "WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END", "WHEN 'remote_apply' THEN 'remote_apply' ELSE current_setting('synchronous_commit') END",
+    "THEN 'remote_apply' ELSE 'on' END", "THEN 'remote_apply' ELSE pg_catalog.current_setting('synchronous_commit') END",
     store('sessions carry their time-outs, their flush and their name')),
   guard('lease-once', 'a row that another lease is taking is left alone', q('lease_operations'),
     '                       FOR UPDATE SKIP LOCKED) ready', '                       ) ready',
