@@ -225,8 +225,6 @@ asio::awaitable<void> Engine::stop_probes() {
 
 asio::awaitable<void> Engine::flush() {
     completer_.stop();
-    // Superseded: until the last one's deadline, or until the process is to end.
-    if (!draining_) co_await executor_.join(Bell::kForever);
     const auto limit = aborting_ ? settings_.flush_timeout / 5 : settings_.flush_timeout;
     const bool flushed = co_await recording_.join(limit);
     if (flushed) co_return;
