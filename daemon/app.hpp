@@ -12,6 +12,7 @@
 #include "daemon/admin_server.hpp"
 #include "daemon/embedded_postgres.hpp"
 #include "daemon/generation.hpp"
+#include "daemon/horizon_age.hpp"
 #include "daemon/log.hpp"
 #include "daemon/metrics.hpp"
 #include "outbox/bell.hpp"
@@ -60,6 +61,7 @@ class App {
     asio::awaitable<void> handle_signals();
     asio::awaitable<void> sample();
     asio::awaitable<void> roll_up();
+    asio::awaitable<void> look_at_horizon();
     asio::awaitable<void> feed_watchdog();
     asio::awaitable<void> mind_postgres();
     void reload();
@@ -83,6 +85,7 @@ class App {
     outbox::TaskGroup supporting_;  // everything else, to the end
     outbox::Bell stop_;
     outbox::Bell sample_bell_;
+    HorizonAge horizon_age_;
     outbox::Bell watchdog_bell_;
     outbox::Bell postgres_bell_;
     int stop_requests_ = 0;

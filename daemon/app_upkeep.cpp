@@ -17,6 +17,7 @@ using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
 constexpr auto kSampleEvery = 5s;
+constexpr int kHorizonPasses = 3;  // of the above: what it is for is measured in minutes
 constexpr auto kPostgresEvery = 500ms;
 
 // "the leaser has failed since 2026-01-31T12:00:00Z (14 s): …"
@@ -46,8 +47,16 @@ asio::awaitable<void> App::roll_up() {
     }
 }
 
+asio::awaitable<void> App::look_at_horizon() {
+    auto looking = generations_.back()->horizon();
+    const auto [next_id, ids_back] = co_await std::move(looking);
+    metrics_.set_horizon_age(
+        horizon_age_.observe(std::chrono::steady_clock::now(), next_id, ids_back)
+    );
+}
+
 asio::awaitable<void> App::sample() {
-    while (!ended_) {
+    for (int pass = 0; !ended_; ++pass) {
         if (stop_requests_ == 0 && generations_.back()->engine().health().database) {
             try {
                 auto sampling = generations_.back()->sample();
@@ -55,6 +64,10 @@ asio::awaitable<void> App::sample() {
                 metrics_.set_samples(samples);
                 auto counting = roll_up();
                 co_await std::move(counting);
+                if (pass % kHorizonPasses == 0) {
+                    auto looking = look_at_horizon();
+                    co_await std::move(looking);
+                }
             } catch (const outbox::StoreError& error) {
                 metrics_.database_error(error.kind());
                 log_.warn("could not sample the queue, trying again", {{"error", error.what()}});

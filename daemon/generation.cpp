@@ -115,4 +115,8 @@ asio::awaitable<outbox::RollUp> Generation::roll_up() {
     return ask(store_.roll_up());
 }
 
+asio::awaitable<outbox::pg::Horizon> Generation::horizon() {
+    return ask(store_.horizon());
+}
+
 }  // namespace outboxd

@@ -55,6 +55,7 @@ class Generation {
     // the answer is there. One at a time.
     asio::awaitable<std::vector<outbox::ToolSample>> sample();
     asio::awaitable<outbox::RollUp> roll_up();
+    asio::awaitable<outbox::pg::Horizon> horizon();
 
  private:
     Generation(

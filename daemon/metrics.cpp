@@ -217,6 +217,13 @@ class Metrics::Series {
         return *clock_offset_;
     }
 
+    Gauge& xmin_horizon() {
+        if (xmin_horizon_ == nullptr) {
+            xmin_horizon_ = &families.xmin_horizon.Add({{"source", source}});
+        }
+        return *xmin_horizon_;
+    }
+
     MetricFamilies families;
     std::map<std::string, ToolSeries, std::less<>> tools;
     std::map<outbox::StoreError::Kind, Counter*> database_errors;
@@ -232,6 +239,7 @@ class Metrics::Series {
     std::map<std::string, BacklogSeries> backlogs_;
     std::map<std::string, TallySeries> tallies_;
     Gauge* clock_offset_ = nullptr;
+    Gauge* xmin_horizon_ = nullptr;
     std::map<std::string, Counter*> credentials_;  // names come from the configuration
     std::mutex statements_mutex_;
     std::map<std::string, Histogram*, std::less<>> statements_;
@@ -331,6 +339,10 @@ void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
         auto* oldest = backlog.oldest.at(sample.status);
         if (sample.oldest_seconds > oldest->Value()) oldest->Set(sample.oldest_seconds);
     }
+}
+
+void Metrics::set_horizon_age(std::chrono::duration<double> age) {
+    series_->xmin_horizon().Set(age.count());
 }
 
 void Metrics::credential_error(std::string_view credential) {

@@ -57,6 +57,7 @@ class Metrics : public outbox::Observer {
     // A tool that this configuration does not name has series of its own while another daemon
     // serves it, and counts under `other` otherwise: those are the ones that nobody serves.
     void set_samples(std::span<const outbox::ToolSample> samples);
+    void set_horizon_age(std::chrono::duration<double> age);
     // Adds what a roll-up of this daemon counted. Named: the tools of the catalogue.
     void add_tallies(std::span<const outbox::ToolTally> tallies);
     void config_reloaded(bool ok);

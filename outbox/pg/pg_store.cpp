@@ -355,4 +355,12 @@ asio::awaitable<RollUp> PgStore::roll_up() {
     co_return co_await maintain_->run(std::move(work));
 }
 
+asio::awaitable<Horizon> PgStore::horizon() {
+    auto work = [](Session& session) {
+        const auto row = session.read(sql::sample_horizon, {})[0];
+        return Horizon{row["next_id"].as<std::int64_t>(), row["ids_back"].as<std::int64_t>()};
+    };
+    co_return co_await maintain_->run(std::move(work));
+}
+
 }  // namespace outbox::pg

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,12 @@
 namespace outbox::pg {
 
 class Lane;
+
+// How far vacuum may go (sample_horizon.sql), in transaction ids.
+struct Horizon {
+    std::int64_t next_id = 0;
+    std::int64_t ids_back = 0;
+};
 
 // Store on libpqxx: SQL text → structs, no policy. Three lanes, each one thread with a connection
 // of its own: lease (leases, heartbeats), complete (what attempts and probes ended as) and
@@ -50,6 +57,7 @@ class PgStore : public Store {
     ) override;
     asio::awaitable<std::vector<ToolSample>> sample() override;
     asio::awaitable<RollUp> roll_up() override;
+    asio::awaitable<Horizon> horizon();
 
  private:
     void hit(FailpointId id) const {

@@ -1,7 +1,8 @@
 // The admin server, the metrics' names, and the exit codes of the command line.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import pg from './pg.mjs';
 import { story } from './world.mjs';
 import { eventually, run } from './util.mjs';
 
@@ -54,6 +55,56 @@ story('promtool accepts the metrics, and their names and types are the contract\
   assert.equal(await daemon.metric('outboxd_attempts_total', 'outcome="unknown"'), 1);
   assert.equal(await daemon.metric('outboxd_reconciled_total', 'verdict="found"'), 1);
 });
+
+// A rule about a series that is never there never fires, and nobody notices.
+story('every alert rule is about series that the daemon has, with the labels that the rule uses', async (w) => {
+  const rules = readdirSync(new URL('../../config/alerts/', import.meta.url)).filter((file) => file.endsWith('.rules.yml'))
+    .map((file) => readFileSync(new URL(`../../config/alerts/${file}`, import.meta.url), 'utf8')).join('\n');
+  const expressions = [...rules.matchAll(/^ {8}expr: *(?:>-\n((?: {10}.*\n)+)|(.*)\n)/gm)].map((m) => m[1] ?? m[2]);
+  assert.equal(expressions.length, rules.match(/^ {8}expr:/gm).length);
+  const wanted = new Map();  // metric → labels
+  for (const expression of expressions) {
+    // Each selector is under the aggregation before it: by (tool) (increase(outboxd_…{status="unknown"}[1h])).
+    let by = [];
+    for (const [, grouped, name, matchers] of expression.matchAll(/\bby \(([^)]*)\)|\b(outboxd_[a-z_]+)(?:\{([^}]*)\})?/g)) {
+      if (grouped !== undefined) { by = grouped.split(',').map((label) => label.trim()); continue; }
+      const matched = [...(matchers ?? '').matchAll(/([a-z_]+) *[=!]/g)].map((m) => m[1]);
+      wanted.set(name, new Set([...(wanted.get(name) ?? []), ...by, ...matched]));
+    }
+  }
+  for (const name of ['outboxd_database_up', 'outboxd_oldest_seconds', 'outboxd_replayed_total', 'outboxd_xmin_horizon_age_seconds']) {
+    assert.ok(wanted.has(name), `${name} is in no rule: ${[...wanted.keys()]}`);
+  }
+  const daemon = await w.start();
+  let series = '';
+  const lacking = () => [...wanted].filter(([name, labels]) => !series.split('\n').some((line) => line.startsWith(`${name}{`)
+    && [...labels].every((label) => new RegExp(`[{,]${label}="`).test(line)))).map(([name, labels]) => `${name}{${[...labels]}}`);
+  await eventually('all series are there', async () => {
+    series = (await daemon.ask('/metrics')).text;
+    return lacking().length === 0;
+  }, 30_000).catch(() => assert.deepEqual(lacking(), [], 'rules about what is not exported'));
+});
+
+story('the age of the xmin horizon grows while somebody holds a snapshot', async (w) => {
+  const daemon = await w.start();
+  const age = () => daemon.metric('outboxd_xmin_horizon_age_seconds');
+  await eventually('it is known', async () => (await daemon.ask('/metrics')).text.includes('outboxd_xmin_horizon_age_seconds{'), 30_000);
+  const { host, port, database } = w.db.options;
+  const holder = new pg.Client({ host, port, user: 'postgres', database });
+  await holder.connect();
+  try {
+    await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    await holder.query('SELECT 1');  // reads only: it has a snapshot and no id
+    await w.enqueue('meanwhile');
+    await w.settled('meanwhile');
+    await eventually('it is held', async () => await age() > 5, 90_000);
+    await holder.query('COMMIT');
+    // What remains are snapshots of moments.
+    await eventually('it is let go', async () => await age() < 5, 90_000);
+  } finally {
+    await holder.end();
+  }
+}, { timeout: 300_000 });
 
 story('livez and readyz, and a host name that is not ours', async (w) => {
   const daemon = await w.start();
