@@ -47,8 +47,12 @@ class Generation {
     asio::awaitable<void> run();
     // First: drain. Second: do not wait. May be called at any time.
     void stop() { engine_.stop(); }
-    // A newer one leases from here on; what runs ends in its own time.
-    void supersede() { engine_.supersede(); }
+    // A newer one leases from here on; what runs ends in its own time. Its listener would only hold
+    // the newer one's locks.
+    void supersede() {
+        engine_.supersede();
+        if (listener_) listener_->request_stop();
+    }
 
     [[nodiscard]] const outbox::Engine& engine() const { return engine_; }
     // The sampled gauges, and what was enqueued and replayed since; run() does not return before

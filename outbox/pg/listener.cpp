@@ -61,10 +61,14 @@ void Listener::start() {
 
 void Listener::stop() {
     if (thread_.joinable()) {
-        thread_.request_stop();
-        poke();
+        request_stop();
         thread_.join();
     }
+}
+
+void Listener::request_stop() {
+    thread_.request_stop();
+    poke();
 }
 
 void Listener::polled(const std::string& tool, bool found_work) {

@@ -40,6 +40,8 @@ class Listener {
 
     void start();
     void stop();
+    // The same without waiting: its locks and its connection go soon.
+    void request_stop();
 
     // What the last poll of a tool brought. To be told after every poll.
     void polled(const std::string& tool, bool found_work);

@@ -89,6 +89,22 @@ TEST_CASE("a tool without work falls asleep, is polled once more, and an insert 
     CHECK(ears.until([&] { return !sleeps(session, "ticket"); }));
 }
 
+TEST_CASE("asked to stop, it gives its locks back without being waited for") {
+    Database database;
+    auto session = database.connect();
+    Ears ears(database.dsn());
+    REQUIRE(ears.until([&] { return ears.woken["ticket"] == 1; }));
+    ears.listener.polled("ticket", false);
+    REQUIRE(ears.until([&] { return sleeps(session, "ticket"); }));
+    ears.listener.request_stop();
+    ears.listener.request_stop();
+    CHECK(ears.until([&] { return !sleeps(session, "ticket"); }));
+    CHECK(ears.until([&] { return !ears.listener.listening(); }));
+    ears.listener.polled("ticket", false);
+    CHECK_FALSE(ears.until([&] { return sleeps(session, "ticket"); }, 300ms));
+    ears.listener.stop();
+}
+
 TEST_CASE("an open planner transaction keeps the daemon awake, without waiting for it") {
     Database database;
     auto session = database.connect();
