@@ -22,7 +22,7 @@ export const guards = Object.values(parts).flat();
 const file = path.join(root, 'tests/guards/README.md');
 const [begin, end] = ['<!-- written by ./dev guards --write -->\n', '<!-- end -->\n'];
 
-const test = ({ program, name, section, env }) => `\`${path.basename(program)}\`: ${section ?? name}${env ? ` (${env.OUTBOXD_SIM_SEEDS} seeds from ${env.OUTBOXD_SIM_FIRST})` : ''}`;
+const test = ({ program, name, section }) => `\`${path.basename(program)}\`: ${section ?? name}`;
 const rows = Object.entries(parts).map(([title, list]) => `
 ### ${title}
 

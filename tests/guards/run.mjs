@@ -1,12 +1,12 @@
 // Takes one guard out at a time and demands that its test fails; and that it passes with nothing taken
 // out. In a copy of the tree under build/, so that nothing is touched here. `./dev guards --help` says how.
 import { spawn, execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { check } from './check.mjs';
 import { guards, root, table } from './guards.mjs';
-import { seam, variable } from './seam.mjs';
+import { change, folderOfSql, inSql, nameOfGuard, seam } from './seam.mjs';
 
 const tree = path.join(root, 'build/guards/tree');
 const build = path.join(tree, 'build/release');
@@ -40,6 +40,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   });
 }
 
+const seamed = new Set(['sql/embed.cmake', ...guards.flatMap(({ edits }) => edits.filter((one) => !inSql(one)).map(({ file }) => file))]);
+
 // What is in git or may come into it, as it is now. Files that did not change keep their time.
 function copy() {
   const names = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
@@ -51,7 +53,8 @@ function copy() {
   }
   for (const name of names) {
     const [from, to] = [path.join(root, name), path.join(tree, name)];
-    const text = seam(name, readFileSync(from));
+    let text = readFileSync(from);
+    if (seamed.has(name)) text = Buffer.from(seam(name, text.toString(), guards));
     if (existsSync(to) && readFileSync(to).equals(text)) continue;
     mkdirSync(path.dirname(to), { recursive: true });
     writeFileSync(to, text, { mode: statSync(from).mode });
@@ -66,19 +69,16 @@ async function compile(programs) {
 
 const escaped = (name) => name.replace(/[\\,[\]"]/g, '\\$&');
 const catch2 = (program, postgres, args, more) => {
-  const whole = [...(postgres ? [cluster] : []), program, ...args, '-w', 'NoAssertions'];
+  const whole = [...(postgres ? [cluster] : []), path.join(build, program), ...args, '-w', 'NoAssertions'];
   return run(whole[0], whole.slice(1), { env: { ...env, ...more } });
 };
 
-// With nothing taken out every test passes. The programs are kept for what needs no build.
+// With nothing taken out every test passes.
 async function baseline(chosen) {
   for (const program of new Set(chosen.map(({ test }) => test.program))) {
-    const kept = path.join(tree, 'build/kept', path.basename(program));
-    mkdirSync(path.dirname(kept), { recursive: true });
-    copyFileSync(path.join(build, program), kept);
     const tests = chosen.map(({ test }) => test).filter((test) => test.program === program);
     const names = new Set(tests.map(({ name }) => escaped(name)));
-    const { code, text } = await catch2(kept, tests[0].postgres, [[...names].join(',')]);
+    const { code, text } = await catch2(program, tests[0].postgres, [[...names].join(',')]);
     const count = text.match(/All tests passed \([0-9]+ assertions? in ([0-9]+) test cases?\)/)?.[1];
     if (code !== 0 || Number(count) !== names.size) throw new Error(`with nothing taken out, ${program} does not pass its ${names.size} tests:\n${text.slice(-4000)}`);
     console.log(`ok   with nothing taken out: ${names.size} test cases of ${path.basename(program)}`);
@@ -86,7 +86,7 @@ async function baseline(chosen) {
 }
 
 // Catch2 counts what ran: a name that matches nothing, or a section that is not there, is no test.
-async function mustFail(program, { name, section, postgres }, more) {
+async function mustFail({ program, name, section, postgres }, more) {
   const { code, text, late } = await catch2(program, postgres, [escaped(name), ...(section ? ['-c', section] : [])], more);
   if (late) throw new Error('the test does not end');
   if (code === 0) throw new Error('the test still passes');
@@ -96,36 +96,19 @@ async function mustFail(program, { name, section, postgres }, more) {
 
 const label = ({ program, name, section }) => `${path.basename(program)}: ${section ?? name}`;
 
-async function changed(edits, folder, work) {
-  const before = new Map();
-  try {
-    for (const { file, find, put } of edits) {
-      const place = path.join(folder, file);
-      mkdirSync(path.dirname(place), { recursive: true });
-      const text = existsSync(place) ? readFileSync(place, 'utf8') : readFileSync(path.join(tree, file), 'utf8');
-      if (!before.has(place)) before.set(place, text);
-      writeFileSync(place, text.replace(find, () => put));
-    }
-    await work();
-  } finally {
-    for (const [place, text] of before) writeFileSync(place, text);
+// The one that is chosen by its name, or the texts of SQL that are read instead.
+function without({ name, edits }) {
+  const folder = path.join(tree, 'build/changed', name);
+  rmSync(folder, { recursive: true, force: true });
+  const texts = new Map();
+  for (const edit of edits.filter(inSql)) {
+    texts.set(edit.file, change(texts.get(edit.file) ?? readFileSync(path.join(tree, edit.file), 'utf8'), edit));
   }
-}
-
-const inSql = ({ edits }) => edits.every(({ file }) => file.startsWith('sql/'));
-
-async function takeOut({ edits, test }, number) {
-  if (inSql({ edits })) {
-    const folder = path.join(tree, 'build/changed', `${number}`);
-    rmSync(folder, { recursive: true, force: true });
-    const kept = path.join(tree, 'build/kept', path.basename(test.program));
-    await changed(edits, folder, () => mustFail(kept, test, { [variable]: path.join(folder, 'sql') }));
-  } else {
-    await changed(edits, tree, async () => {
-      await compile([test.program]);
-      await mustFail(path.join(build, test.program), test);
-    });
+  for (const [file, text] of texts) {
+    mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+    writeFileSync(path.join(folder, file), text);
   }
+  return { [nameOfGuard]: name, [folderOfSql]: path.join(folder, 'sql') };
 }
 
 async function walk(chosen) {
@@ -137,14 +120,15 @@ async function walk(chosen) {
   await compile([...new Set(chosen.map((one) => one.test.program))]);
   await baseline(chosen);
   let bad = 0;
-  const lane = async (list) => {
-    for (const [number, one] of list.entries()) {
+  const left = [...chosen];
+  const lane = async () => {
+    for (let one = left.shift(); one; one = left.shift()) {
       const begun = Date.now();
-      const problem = await takeOut(one, number).then(() => '', (error) => { bad += 1; return `: ${error.message}`; });
+      const problem = await mustFail(one.test, without(one)).then(() => '', (error) => { bad += 1; return `: ${error.message}`; });
       console.log(`${problem ? 'FAIL' : 'ok  '} guard ${one.name} (${((Date.now() - begun) / 1000).toFixed(0)} s): ${label(one.test)}${problem}`);
     }
   };
-  await Promise.all([lane(chosen.filter(inSql)), lane(chosen.filter((one) => !inSql(one)))]);
+  await Promise.all([lane(), lane()]);
   console.log(`${chosen.length} guards taken out, ${bad} without a test that failed`);
   return bad === 0;
 }

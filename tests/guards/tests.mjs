@@ -7,14 +7,8 @@ export const http = catch2('tests/http/http_tests');
 export const sql = catch2('tests/pg/pg_tests', { postgres: true });
 export const store = catch2('tests/pg/store_pg_tests', { postgres: true });
 export const contract = (section) => store('the store on Postgres keeps the store contract', section);
-// Only where no fixed test can: so many seeds of the simulation, from the first one on.
-export const sim = (seeds, first = 1) => ({
-  program: 'tests/sim/sim_tests',
-  name: 'a hostile world: at most one effect, nothing lost, no lie',
-  env: { OUTBOXD_SIM_SEEDS: `${seeds}`, OUTBOXD_SIM_FIRST: `${first}` },
-});
-
-// One guard and how it is taken out: `find` stands once in the file, and becomes `put`.
+// One guard and how it is taken out: `find` stands once in the file, and becomes `put`; with « and » in
+// it, what is between them does. In C++ that is an expression, or a statement (it ends with a semicolon).
 export const guard = (name, says, file, find, put, test) => ({ name, says, edits: [{ file, find, put }], test });
 // One that is kept twice, so both are taken out together.
 export const twice = (name, says, edits, test) => ({ name, says, edits: edits.map(([file, find, put]) => ({ file, find, put })), test });

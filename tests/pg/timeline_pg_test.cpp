@@ -424,16 +424,20 @@ TEST_CASE("no original is withdrawn while a timeline change is not settled") {
         "INSERT INTO outbox.tool (tool, effect, revision, compensations) "
         "VALUES ('u', 'write', '1', '{undo}')"
     );
-    t.insert("op", 1, "u");
+    t.insert("op", 2, "u");
     t.sql.run(
         "UPDATE outbox.queue SET status = 'unknown', unknown_since = now(), due_at = now(); "
         "SELECT outbox.compensate('op1'); "
-        "UPDATE outbox.queue SET status = 'scheduled', unknown_since = NULL WHERE waits_for IS NULL"
+        "UPDATE outbox.queue SET status = 'scheduled', unknown_since = NULL, "
+        "due_at = now() + '1 h' WHERE waits_for IS NULL"
     );
     come_back(t);
-    // Somebody else is settling it, and has not come to this one yet.
+    // A planner holds another one, so the page cannot be made; this one is anybody's.
     auto other = t.database.connect();
-    other.run("BEGIN; SELECT 1 FROM outbox.queue WHERE waits_for IS NULL FOR UPDATE");
+    other.run(
+        "BEGIN; SELECT 1 FROM outbox.queue q JOIN outbox.operation o USING (seq) "
+        "WHERE operation_id = 'op2' FOR UPDATE OF q"
+    );
     Daemon daemon(t, tests::kOtherWorker);
     CHECK(wait_for(daemon.store.maintain(false)).promoted == 0);
     CHECK(t.state("op1") == "scheduled 0 0");

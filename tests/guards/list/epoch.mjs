@@ -48,9 +48,10 @@ export default [
     contract('a compensation waits until its original has succeeded')),
   guard('epoch-timeline', 'a timeline change: epochs that were given out on the lost end do not come back', q('settle_timeline'),
     'ELSE 1000 END', 'ELSE 1 END', store('an attempt that the new timeline does not know cannot write over it')),
-  guard('epoch-own-sql', 'sql on the own database: the epoch is compared in the transaction of the effect', q('lock_attempt'),
-    'SELECT q.lease_epoch = $2::integer\n       AND', 'SELECT $2::integer IS NOT NULL\n       AND',
-    store('own database: whoever lost its lease has no effect')),
+  twice('epoch-own-sql', 'sql on the own database: the epoch is compared in the transaction of the effect', [
+    [q('lock_attempt'), 'SELECT q.lease_epoch = $2::integer\n       AND', 'SELECT $2::integer IS NOT NULL\n       AND'],
+    [q('finish_operations'), 'WHERE q.seq = d.seq AND q.lease_epoch = d.epoch', 'WHERE q.seq = d.seq'],
+  ], store('own database: whoever lost its lease has no effect')),
   guard('epoch-own-sql-lease', 'and the time of the lease: after a failover an epoch may come again', q('lock_attempt'),
     'AND (extract(epoch FROM q.attempted_at) * 1000000)::bigint = $3::bigint', 'AND $3::bigint IS NOT NULL',
     store('own database: whoever lost its lease has no effect')),

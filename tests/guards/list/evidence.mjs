@@ -8,7 +8,7 @@ const steering = 'sql/migrations/0013_announced_ends.sql';  // cancel and resolv
 
 export default [
   guard('evidence', 'an answer of a fenced attempt is recorded as evidence', 'outbox/completer.cpp',
-    'if (entry.transition.writer == Transition::Writer::attempt) {', 'if (entry.transition.writer != Transition::Writer::probe && abandoned_) {',
+    'if («entry.transition.writer == Transition::Writer::attempt») {', 'false',
     core('an attempt of a worker declared dead becomes evidence, not a write')),
   guard('evidence-scheduled', 'it counts where the next attempt is scheduled', late,
     "WHEN q.seq IS NOT NULL THEN 'settle'", "WHEN q.status = 'unknown' THEN 'settle'", contract('late effect: scheduled is overturned')),
@@ -43,7 +43,7 @@ export default [
     "IF work.attention = 'late_effect' THEN", "IF work.attention = 'never' THEN",
     sql('an effect that late evidence has proved cannot be resolved away')),
   guard('evidence-metric', 'two effects are counted', 'outbox/completer.cpp',
-    'if (fate == LateFate::duplicate) observer_.duplicate_effect(transition.tool);', '',
+    '«if (fate == LateFate::duplicate) observer_.duplicate_effect(transition.tool);»', '',
     core('a late answer that shows a second effect is counted')),
   guard('compensation-waits', 'a compensation is not promoted while its original is in doubt', q('promote_due'),
     '                       AND r.waits_for IS NULL\n', '', sql('what waits is not promoted, and may be cancelled by itself')),
@@ -56,6 +56,6 @@ export default [
   guard('compensation-armed', 'an earlier wish does not undo what is armed again', 'sql/migrations/0008_compensate.sql',
     '    PERFORM outbox.cancel_waiting(arm_again.seq);\n', '', contract('an earlier wish does not undo what is armed again')),
   guard('compensation-original', 'a compensation without an original is refused', 'outbox/executor.cpp',
-    'if (dispatch.entry->policy.compensation && !leased.intent.compensates) {', 'if (cut_ && dispatch.entry->policy.compensation && !leased.intent.compensates) {',
+    'if («dispatch.entry->policy.compensation && !leased.intent.compensates») {', 'false',
     core('a compensation without an original is refused before anything is sent')),
 ];

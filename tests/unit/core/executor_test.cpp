@@ -102,6 +102,35 @@ TEST_CASE("a compensation without an original is refused before anything is sent
     world.io.run_for(50ms);
 }
 
+TEST_CASE("what is leased and not begun at a stop goes back unsent") {
+    World world;
+    world.store.insert("t", "op-1");
+    auto leased = test::run_coroutine(
+        world.io,
+        world.store.lease(
+            {.worker = WorkerId("w1"),
+             .margin = 1s,
+             .lanes = {{.tool = "t", .limit = 1, .timeout = 10s, .request_hash = 7, .after = {}}}}
+        ),
+        5s
+    );
+    REQUIRE(leased.size() == 1);
+    boost::asio::co_spawn(world.io, world.completer.run(), [](std::exception_ptr error) {
+        REQUIRE_FALSE(error);
+    });
+    world.executor.drain();
+    world.start(leased[0]);
+    const auto& row = world.store.row("op-1");
+    test::run_until(world.io, [&] { return row.status != Status::attempting; }, 30s);
+    CHECK(world.tool->calls.empty());
+    CHECK(row.status == Status::pending);
+    CHECK(row.attempts == 0);
+    CHECK(row.event_kinds() == "released");
+    world.completer.stop();
+    test::run_until(world.io, [&] { return world.executor.idle(); }, 30s);
+    world.io.run_for(50ms);
+}
+
 TEST_CASE("two attempts of one operation in flight: the end of one does not hide the other") {
     World world;
     world.store.insert("t", "op-1");
