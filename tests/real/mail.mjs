@@ -77,16 +77,24 @@ export class Mail {
     const file = path.join(this.dir, 'dovecot.conf');
     const [uid, gid] = process.getuid() === 0 ? ['nobody', 'nogroup'] : [process.getuid(), process.getgid()];
     const name = os.userInfo().username;
-    writeFileSync(file, `protocols = imap
-listen = 127.0.0.1
-base_dir = ${this.dir}/run
-state_dir = ${this.dir}/state
-log_path = ${this.dir}/dovecot.log
-ssl = required
-ssl_cert = <${cert}
+    // Debian 13's 2.4 has other words for the same.
+    const modern = /^2\.[4-9]/.test(execFileSync('/usr/sbin/dovecot', ['--version']).toString());
+    const words = modern ? `ssl_server_cert_file = ${cert}
+ssl_server_key_file = ${key}
+mail_driver = maildir
+mail_path = ${this.dir}/Maildir
+passdb static {
+  password = ${password}
+}
+userdb static {
+  fields {
+    uid = ${uid}
+    gid = ${gid}
+    home = ${this.dir}
+  }
+}` : `ssl_cert = <${cert}
 ssl_key = <${key}
 mail_location = maildir:${this.dir}/Maildir
-first_valid_uid = 1
 passdb {
   driver = static
   args = password=${password}
@@ -94,7 +102,15 @@ passdb {
 userdb {
   driver = static
   args = uid=${uid} gid=${gid} home=${this.dir}
-}
+}`;
+    writeFileSync(file, `${modern ? 'dovecot_config_version = 2.4.0\ndovecot_storage_version = 2.4.0\n' : ''}protocols = imap
+listen = 127.0.0.1
+base_dir = ${this.dir}/run
+state_dir = ${this.dir}/state
+log_path = ${this.dir}/dovecot.log
+ssl = required
+first_valid_uid = 1
+${words}
 service imap-login {
   inet_listener imap {
     port = 0
