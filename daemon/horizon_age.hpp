@@ -6,8 +6,8 @@
 
 namespace outboxd {
 
-// For how long the database's xmin horizon has been where it is: since when the oldest transaction id
-// that vacuum must respect was the next one to be given out, as far as this daemon has seen. The
+// For how long the database's xmin horizon has been where it is: since when the oldest transaction
+// id that vacuum must respect was the next one to be given out, as far as this daemon has seen. The
 // server tells ids to everybody, and times to the privileged only.
 class HorizonAge {
  public:
@@ -22,7 +22,8 @@ class HorizonAge {
         Time at;
         std::int64_t next_id;
     };
-    std::deque<Sample> samples_;  // oldest first; the front one is the last at or before the horizon
+    std::deque<Sample>
+        samples_;  // oldest first; the front one is the last at or before the horizon
 };
 
 }  // namespace outboxd
