@@ -3,8 +3,9 @@
 // through pgbench, prepared statements, fsync on. All variants take turns within a round, and each is
 // compared with the bare one of its own round: the machine's other work hits all of them alike.
 //
-//   node planner.mjs [--rounds 7] [--seconds 2] [--clients 8] [--sql FILE]
-// prints a JSON line per slice and a table. --sql: run after migrating, to try a change.
+//   node planner.mjs [--rounds 7] [--seconds 2] [--clients 8] [--floor] [--sql FILE]
+// prints a JSON line per slice and a table. --floor: the bare bones of the design (floor.sql) take part,
+// with new ids and no daemon. --sql: run after migrating, to try a change.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -31,6 +32,13 @@ const statements = {
   'enqueue, explicit id': `SELECT * FROM outbox.enqueue('create_ticket', ${argument}, operation_id => 'ticket-' || :id)`,
   'enqueue, derived id': `SELECT * FROM outbox.enqueue('create_ticket', ${argument}, run_id => 'run-' || :id)`,
 };
+const floor = process.argv.includes('--floor');
+const bones = {
+  'floor, plain': `INSERT INTO floor.operation (operation_id, tool, arguments) VALUES ('ticket-' || :id, 'create_ticket', ${argument}) ON CONFLICT DO NOTHING`,
+  'floor, function': `SELECT * FROM floor.enqueue('create_ticket', ${argument}, 'ticket-' || :id)`,
+};
+if (floor) Object.assign(statements, bones);
+const variants = (context, kind) => Object.keys(statements).filter((name) => !(name in bones) || (context === 'no daemon' && kind === 'new'));
 // New ids are random; known ones are the same thousand, filed before.
 const ids = { new: 'random(1000000, 9000000000000000000)', known: 'random(1, 1000)' };
 const contexts = {
@@ -53,6 +61,7 @@ const dsn = cluster.dsn(database).replace('user=postgres', 'user=bench_planner')
 async function prepare() {
   const migrated = await run(binary, ['migrate', '--database', cluster.dsn(database)], {});
   if (migrated.code !== 0) throw new Error(migrated.text);
+  if (floor) await db.query(readFileSync(new URL('floor.sql', import.meta.url), 'utf8'));
   const change = process.argv.indexOf('--sql');
   if (change > 0) await db.query(readFileSync(process.argv[change + 1], 'utf8'));
   await db.query(`CREATE TABLE bare (key text PRIMARY KEY, tool text NOT NULL, arguments jsonb NOT NULL);
@@ -123,7 +132,7 @@ try {
     for (const [context, kinds] of Object.entries(contexts)) {
       other = context === 'idle daemon' ? await sleeper() : context === 'busy daemon' ? await daemon() : null;
       for (const kind of Object.keys(kinds)) {
-        const names = Object.keys(statements);
+        const names = variants(context, kind);
         if (round % 2 === 0) names.reverse();
         const measured = {};
         for (const name of names) measured[name] = await slice(files[`${name}/${kind}`]);
@@ -149,7 +158,7 @@ console.log(`\n${os.cpus().length} cores, ${os.cpus()[0].model.trim()}, load ${o
 console.log('daemon       ids    variant                 tps  of bare   lowest  highest   CPU us  WAL bytes');
 for (const [context, kinds] of Object.entries(contexts)) {
   for (const kind of Object.keys(kinds)) {
-    for (const name of Object.keys(statements)) {
+    for (const name of variants(context, kind)) {
       const rows = results.filter((r) => r.context === context && r.kind === kind && r.name === name);
       const ratios = rows.map((r) => r.ratio);
       console.log(context.padEnd(12), kind.padEnd(6), name.padEnd(21), median(rows.map((r) => r.tps)).toFixed(0).padStart(6),

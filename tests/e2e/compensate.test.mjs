@@ -122,7 +122,12 @@ story('a compensation whose answer is lost is looked for; one that is refused le
 
 story('a plain insert cannot pass for a compensation', async (w) => {
   await w.start({ tools: tools(w) });
-  await w.db.query(`INSERT INTO outbox.operation (operation_id, tool) VALUES ('forged', 'create_ticket:close')`);
+  await assert.rejects(
+    w.db.query(`INSERT INTO outbox.operation (operation_id, tool) VALUES ('forged', 'create_ticket:close')`),
+    { code: '23514', constraint: 'operation_tool_reserved' });
+  // One that was filed before that was refused is left to the daemon.
+  await w.db.query(`ALTER DOMAIN outbox.valid_operation DROP CONSTRAINT operation_tool_reserved`);
+  await w.db.query(`INSERT INTO outbox.operation (operation_id, tool, priority) VALUES ('forged', 'create_ticket:close', 1)`);
   const row = await w.settled('forged');
   assert.deepEqual([row.status, row.error.code], ['failed', 'not_a_compensation']);
   assert.equal((await w.desk.state()).requests.length, 0);

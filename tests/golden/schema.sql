@@ -67,8 +67,9 @@ END)))
     CONSTRAINT operation_run_at CHECK (isfinite((VALUE).run_at))
     CONSTRAINT operation_run_id CHECK (((octet_length((VALUE).run_id) <= 200) AND ((VALUE).run_id !~ '[\u0001-\u001f\u007f-\u009f]'::text)))
     CONSTRAINT operation_tool CHECK ((((VALUE).tool <> ''::text) AND (octet_length((VALUE).tool) <= 100)))
+    CONSTRAINT operation_tool_reserved CHECK ((((VALUE).compensates IS NOT NULL) OR ((VALUE).tool !~~ '%:%'::text)))
     CONSTRAINT operation_traceparent CHECK (((VALUE).traceparent ~ '^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$'::text));
-COMMENT ON DOMAIN outbox.valid_operation IS 'The limits of an intent, for the CHECK of outbox.operation';
+COMMENT ON DOMAIN outbox.valid_operation IS 'The limits of an intent, asked by outbox.file_work';
 CREATE TYPE outbox.work_state AS (
     status text,
     due_at timestamp with time zone,
@@ -86,7 +87,7 @@ CREATE DOMAIN outbox.valid_work AS outbox.work_state
     CONSTRAINT queue_scheduled CHECK ((((VALUE).status <> 'scheduled'::text) OR ((VALUE).due_at IS NOT NULL)))
     CONSTRAINT queue_status CHECK (((VALUE).status = ANY (ARRAY['pending'::text, 'scheduled'::text, 'attempting'::text, 'unknown'::text])))
     CONSTRAINT queue_unknown CHECK ((((VALUE).status <> 'unknown'::text) OR (((VALUE).due_at IS NOT NULL) AND ((VALUE).unknown_since IS NOT NULL))));
-COMMENT ON DOMAIN outbox.valid_work IS 'Which states a row of the queue can be in, for its CHECK';
+COMMENT ON DOMAIN outbox.valid_work IS 'Which states a row of the queue can be in, asked by outbox.check_work';
 CREATE FUNCTION outbox.acknowledge(operation_id text, reason text, actor text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -137,41 +138,40 @@ END $$;
 COMMENT ON FUNCTION outbox.arguments_digest(arguments jsonb) IS 'SHA-256 (hex) by which arguments are compared after pruning';
 CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text DEFAULT 'failed'::text) RETURNS boolean
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
-    armed text;
+    ended    outbox.outcome;
+    intent   record;
+    original bigint;
 BEGIN
-    WITH ended AS (
-        DELETE FROM outbox.outcome e WHERE e.seq = arm_again.seq AND e.outcome = arm_again.ended_as
-           AND (e.outcome = 'failed' OR e.error ->> 'code' = 'nothing_to_compensate')
-        RETURNING e.*
-    ), queued AS (
-        INSERT INTO outbox.queue AS q (seq, tool, priority, status, due_at, waits_for, lease_epoch,
-                                       attempt_epoch, ambiguous, request_hash)
-        SELECT o.seq, o.tool, o.priority,
-               CASE WHEN p.seq IS NULL THEN 'pending' ELSE 'scheduled' END,
-               CASE WHEN p.seq IS NOT NULL THEN 'infinity'::timestamptz END, p.seq,
-               e.lease_epoch + 1, e.attempt_epoch, e.ambiguous, e.request_hash
-          FROM ended e JOIN outbox.operation o ON o.seq = e.seq
-          LEFT JOIN LATERAL (
-               SELECT w.seq FROM outbox.operation w
-                WHERE w.operation_id = o.compensates
-                  AND NOT EXISTS (SELECT FROM outbox.outcome c
-                                   WHERE c.seq = w.seq AND c.outcome = 'succeeded')
-                LIMIT 1) p ON true
-        RETURNING q.tool, q.lease_epoch
-    ), told AS (
-        INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
-        SELECT o.operation_id, 'retried', q.lease_epoch, session_user,
-               arm_again.detail || jsonb_build_object('error', e.error, 'attempts', e.attempts)
-          FROM queued q, ended e JOIN outbox.operation o ON o.seq = e.seq
-    )
-    SELECT q.tool INTO armed FROM queued q;
-    IF armed IS NULL THEN
+    DELETE FROM outbox.outcome e WHERE e.seq = arm_again.seq AND e.outcome = arm_again.ended_as
+       AND (e.outcome = 'failed' OR e.error ->> 'code' = 'nothing_to_compensate')
+    RETURNING e.* INTO ended;
+    IF NOT FOUND THEN
         RETURN false;
     END IF;
+    SELECT o.operation_id, o.tool, o.priority, o.compensates INTO intent
+      FROM outbox.operation o WHERE o.seq = arm_again.seq;
+    IF intent.compensates IS NOT NULL THEN
+        SELECT w.seq INTO original FROM outbox.operation w WHERE w.operation_id = intent.compensates;
+        PERFORM FROM outbox.outcome c WHERE c.seq = original AND c.outcome = 'succeeded';
+        IF FOUND THEN
+            original := NULL;
+        END IF;
+    END IF;
+    INSERT INTO outbox.queue (seq, tool, priority, status, due_at, waits_for, lease_epoch,
+                              attempt_epoch, ambiguous, request_hash)
+    VALUES (arm_again.seq, intent.tool, intent.priority,
+            CASE WHEN original IS NULL THEN 'pending' ELSE 'scheduled' END,
+            CASE WHEN original IS NOT NULL THEN 'infinity'::timestamptz END, original,
+            ended.lease_epoch + 1, ended.attempt_epoch, ended.ambiguous, ended.request_hash);
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (intent.operation_id, 'retried', ended.lease_epoch + 1, session_user,
+            arm_again.detail
+            || jsonb_build_object('error', ended.error, 'attempts', ended.attempts));
     PERFORM outbox.cancel_waiting(arm_again.seq);
-    PERFORM outbox.wake(armed);
+    PERFORM outbox.wake(intent.tool);
     RETURN true;
 END $$;
 COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text) IS 'failed → pending, the one way a failed operation runs again; cancelled only for compensations';
@@ -216,7 +216,13 @@ BEGIN
         EXCEPTION WHEN SQLSTATE 'OB000' THEN
             NULL;  -- nothing was taken, nothing stays locked
         END;
-        SELECT v.status INTO known FROM outbox.operations v WHERE v.operation_id = cancel.operation_id;
+        SELECT coalesce(e.outcome, q.status) INTO known
+          FROM outbox.operation o
+          LEFT JOIN LATERAL (SELECT w.status
+                               FROM outbox.queue w WHERE w.seq = o.seq OFFSET 0) q ON true
+          LEFT JOIN LATERAL (SELECT w.outcome
+                               FROM outbox.outcome w WHERE w.seq = o.seq OFFSET 0) e ON true
+         WHERE o.operation_id = cancel.operation_id;
         IF known IS NULL THEN
             RETURN 'not_found';  -- its key was forgotten meanwhile
         ELSIF known = 'cancelled' THEN
@@ -260,13 +266,25 @@ END $$;
 COMMENT ON FUNCTION outbox.cancel_waiting(original bigint) IS 'Ends the compensations that wait for an operation without effect';
 CREATE FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    AS $$
+    AS $_$
 DECLARE
     -- White space and line terminators of ECMAScript's trim().
     blank constant text := E'\u0009\u000A\u000B\u000C\u000D\u0020\u00A0\u1680\u2000\u2001\u2002'
         || E'\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF';
-    members text;
+    -- No object; anything nested, or braces in a text; other than printable ASCII; escapes; numbers
+    -- with zeros at the end, near zero or long; blanks at either end of a value; an empty name.
+    unusual constant text := '^[^{]|.[][{]|\}.|[^\u0020-\u007e]|\\|": -?[0-9]+\.[0-9]*0[,}]|'
+        '": -?0\.000|": -?[0-9.]{17}|": " | "[,}]|"":';
+    members text := '';
+    name    text;
 BEGIN
+    IF pg_column_size(value) <= 2000 AND value::text !~ unusual THEN
+        FOREACH name IN ARRAY tsvector_to_array(array_to_tsvector(
+            translate(jsonb_path_query_array(value, '$.keyvalue().key')::text, '[]', '{}')::text[])) LOOP
+            members := concat(members, ',"', name, '":', value -> name);
+        END LOOP;
+        RETURN concat('{', substr(members, 2), '}');
+    END IF;
     IF depth > 512 AND jsonb_typeof(value) IN ('object', 'array') THEN
         PERFORM outbox.refuse('OB400', 'the arguments are nested too deeply',
             'They have more than 512 levels.', 'Flatten them: tools do not take more either.');
@@ -299,7 +317,7 @@ BEGIN
     ELSE
         RETURN value::text;
     END CASE;
-END $$;
+END $_$;
 COMMENT ON FUNCTION outbox.canonical_json(value jsonb, trim_strings boolean, depth integer) IS 'RFC 8785 with exact decimals; string values trimmed when asked';
 CREATE FUNCTION outbox.canonical_number(n numeric) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -418,6 +436,10 @@ BEGIN
     ELSIF jsonb_typeof(arguments) <> 'object' THEN
         detail := format('arguments is a JSON %s.', jsonb_typeof(arguments));
         way_out := 'Pass a JSON object, e.g. {"title": "disk full"}.';
+    ELSIF operation_id IS NULL AND run_id = '' THEN
+        detail := 'run_id is empty, and the operation id is made from it.';
+        way_out := 'Pass the id of the planner''s run: a new run is a new intent. Or choose an explicit '
+                   'operation_id.';
     ELSIF octet_length(run_id) > 200 THEN
         detail := format('run_id has %s bytes; 200 are allowed.', octet_length(run_id));
         way_out := 'Choose a shorter run_id, or a hash of the long one.';
@@ -507,6 +529,17 @@ BEGIN
                  'Name one of the published tools, or add this one to the daemon''s configuration.'));
 END $$;
 COMMENT ON FUNCTION outbox.check_tool(tool text) IS 'Raises OB404 for a tool that no daemon has published';
+CREATE FUNCTION outbox.check_work() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- The cast is the check: a domain refuses, it never answers no.
+    PERFORM FROM changed q
+     WHERE (ROW(q.status, q.due_at, q.leased_by, q.deadline_at, q.attempt_epoch, q.started_at,
+                q.unknown_since, q.attention)::outbox.valid_work).status IS NULL;
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION outbox.check_work() IS 'Refuses a state of the queue that cannot be';
 CREATE FUNCTION outbox.compensate(operation_id text, name text DEFAULT NULL::text, arguments jsonb DEFAULT '{}'::jsonb, reason text DEFAULT NULL::text) RETURNS outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -683,60 +716,64 @@ COMMENT ON FUNCTION outbox.edit_distance(a text, b text) IS 'Levenshtein distanc
 CREATE FUNCTION outbox.enqueue(tool text, arguments jsonb DEFAULT '{}'::jsonb, operation_id text DEFAULT NULL::text, run_id text DEFAULT NULL::text, occurrence integer DEFAULT 1, priority smallint DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, expires_at timestamp with time zone DEFAULT NULL::timestamp with time zone, max_attempts integer DEFAULT NULL::integer, traceparent text DEFAULT NULL::text, labels jsonb DEFAULT NULL::jsonb, retry_failed boolean DEFAULT false) RETURNS outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
-    AS $$
+    AS $_$
 DECLARE
     derived constant boolean := operation_id IS NULL;
-    id      text := operation_id;
     fields  text[];
+    answer  outbox.receipt;
 BEGIN
     -- An explicit null means the same as leaving it out. Concatenated, the arguments are not
     -- compressed: pg_column_size tells their true size.
     arguments := coalesce(arguments, '{}') || '{}';
-    priority := coalesce(priority, 0);
-    occurrence := coalesce(occurrence, 1);
+    IF priority IS NULL OR occurrence IS NULL THEN
+        priority := coalesce(priority, 0);
+        occurrence := coalesce(occurrence, 1);
+    END IF;
     -- What is left out needs no look; where anything is given, all is looked at.
     IF run_at IS NOT NULL OR expires_at IS NOT NULL OR max_attempts IS NOT NULL
         OR traceparent IS NOT NULL OR labels IS NOT NULL OR priority <> 0 OR occurrence <> 1
-        OR (run_id IS NOT NULL) <> derived THEN
+        OR derived AND run_id IS NULL OR NOT derived AND run_id IS NOT NULL THEN
         PERFORM outbox.check_request(tool, arguments, operation_id, run_id, occurrence, priority,
             run_at, expires_at, max_attempts, traceparent, labels);
     END IF;
-    IF derived AND octet_length(run_id) <= 200 AND run_id !~ '[\u0001-\u001f\u007f-\u009f]'
-        AND octet_length(tool) <= 100 AND arguments @> '{}' AND pg_column_size(arguments) <= 2000 THEN
-        SELECT t.dedup_fields INTO fields FROM outbox.tool t WHERE t.tool = enqueue.tool;
-        IF fields = '{}' THEN
-            id := outbox.hash_call(tool, arguments, run_id, occurrence);
-        ELSIF FOUND THEN
-            id := outbox.derive_id(tool, arguments, run_id, occurrence);
+    -- The usual request, for a tool that is known. All else goes the long way, which has an answer
+    -- for everything; a test holds that the two agree.
+    SELECT t.dedup_fields INTO fields FROM outbox.tool t WHERE t.tool = enqueue.tool;
+    IF FOUND AND tool NOT LIKE '%:%' AND arguments @> '{}' AND pg_column_size(arguments) <= 2000
+        AND octet_length(arguments::text) <= 1048576
+        AND coalesce(operation_id, run_id) !~ '^$|[\u0001-\u001f\u007f-\u009f]|:compensate:'
+        AND octet_length(coalesce(operation_id, run_id)) <= 200 THEN
+        IF NOT derived THEN
+        ELSIF fields = '{}' THEN
+            operation_id := outbox.hash_call(tool, arguments, run_id, occurrence);
+        ELSE
+            operation_id := outbox.derive_id(tool, arguments, run_id, occurrence);
         END IF;
-    END IF;
-    INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, run_at,
-                                  expires_at, max_attempts, traceparent, labels)
-    SELECT id, enqueue.tool, enqueue.arguments, enqueue.run_id, enqueue.priority, enqueue.run_at,
-           enqueue.expires_at, enqueue.max_attempts, enqueue.traceparent, enqueue.labels
-      FROM outbox.tool t
-     WHERE t.tool = enqueue.tool
-       AND enqueue.tool NOT LIKE '%:%'  -- a compensation is refused, by check_tool
-       AND id <> '' AND octet_length(id) <= 200
-       AND id !~ '[\u0001-\u001f\u007f-\u009f]' AND id NOT LIKE '%:compensate:%'
-       AND enqueue.arguments @> '{}' AND pg_column_size(enqueue.arguments) <= 2000
-       AND octet_length(enqueue.arguments::text) <= 1048576
-        ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING;
-    IF FOUND THEN
-        IF run_at > now() THEN
-            RETURN (id, 'scheduled', false, NULL, NULL,
+        INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, run_at,
+                                      expires_at, max_attempts, traceparent, labels)
+        VALUES (operation_id, tool, arguments, run_id, priority, run_at, expires_at, max_attempts,
+                traceparent, labels)
+            ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING;
+        IF NOT FOUND THEN
+            answer := outbox.replay(operation_id, derived, tool, arguments, retry_failed);
+            IF answer.operation_id IS NOT NULL THEN
+                RETURN answer;
+            END IF;
+        ELSIF run_at > now() THEN
+            RETURN (operation_id, 'scheduled', false, NULL, NULL,
                     'This action is recorded and will be carried out at its time.',
                     now(), NULL, false)::outbox.receipt;
+        ELSE
+            RETURN (operation_id, 'pending', false, NULL, NULL,
+                    'This action is recorded and will be carried out.',
+                    now(), NULL, false)::outbox.receipt;
         END IF;
-        RETURN (id, 'pending', false, NULL, NULL,
-                'This action is recorded and will be carried out.',
-                now(), NULL, false)::outbox.receipt;
     END IF;
     operation_id := outbox.identify(tool, arguments, operation_id, run_id, occurrence, priority,
         run_at, expires_at, max_attempts, traceparent, labels);
     RETURN outbox.record_intent(operation_id, derived, tool, arguments, run_id, priority, run_at,
         expires_at, max_attempts, traceparent, labels, coalesce(retry_failed, false));
-END $$;
+END $_$;
 COMMENT ON FUNCTION outbox.enqueue(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) IS 'Records an operation once: new, or replayed with what is recorded';
 CREATE FUNCTION outbox.enqueue_many(requests jsonb) RETURNS SETOF outbox.receipt
     LANGUAGE plpgsql SECURITY DEFINER
@@ -797,23 +834,38 @@ END $$;
 COMMENT ON FUNCTION outbox.enqueue_many(requests jsonb) IS 'outbox.enqueue for many operations at once: all or nothing';
 CREATE FUNCTION outbox.file_work() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    AS $$
+    AS $_$
 BEGIN
+    IF NEW.max_attempts IS NOT NULL OR NEW.traceparent IS NOT NULL OR NEW.labels IS NOT NULL
+        OR NEW.run_at IS NOT NULL OR NEW.expires_at IS NOT NULL OR NEW.compensates IS NOT NULL
+        OR NEW.priority OPERATOR(pg_catalog.<>) 0
+        OR pg_catalog.octet_length(NEW.tool) OPERATOR(pg_catalog.>) 100
+        OR NEW.tool OPERATOR(pg_catalog.~) '^$|:'
+        OR pg_catalog.octet_length(NEW.operation_id OPERATOR(pg_catalog.||) coalesce(NEW.run_id, ''))
+            OPERATOR(pg_catalog.>) 200
+        OR (NEW.operation_id OPERATOR(pg_catalog.||) coalesce(NEW.run_id, ''))
+            OPERATOR(pg_catalog.~) '[\u0001-\u001f\u007f-\u009f]|:compensate:'
+        OR NEW.operation_id OPERATOR(pg_catalog.=) ''
+        OR NOT NEW.arguments OPERATOR(pg_catalog.@>) '{}'
+        OR pg_catalog.octet_length(NEW.arguments::pg_catalog.text) OPERATOR(pg_catalog.>) 1048576 THEN
+        PERFORM ROW(NEW.operation_id, NEW.tool, NEW.arguments, NEW.run_id, NEW.priority, NEW.run_at,
+            NEW.expires_at, NEW.max_attempts, NEW.traceparent, NEW.labels, NEW.compensates
+            )::outbox.valid_operation;
+    END IF;
     INSERT INTO outbox.queue (seq, tool, priority, status, due_at, expires_at)
     VALUES (NEW.seq, NEW.tool, NEW.priority,
             CASE WHEN NEW.run_at OPERATOR(pg_catalog.>) pg_catalog.now()
                  THEN 'scheduled' ELSE 'pending' END,
             NEW.run_at, NEW.expires_at);
-    IF pg_catalog.current_setting('outbox.wakeup', true) OPERATOR(pg_catalog.=) 'off' THEN
-        RETURN NULL;
-    END IF;
-    IF NOT pg_catalog.pg_try_advisory_xact_lock_shared(
-            1869968504, pg_catalog.hashtext(NEW.tool)) THEN
+    IF NOT (coalesce(pg_catalog.current_setting('outbox.wakeup', true)
+                OPERATOR(pg_catalog.=) 'off', false)
+            OR pg_catalog.pg_try_advisory_xact_lock_shared(
+                1869968504, pg_catalog.hashtext(NEW.tool))) THEN
         PERFORM pg_catalog.pg_notify('outbox_wake', NEW.tool);
     END IF;
     RETURN NULL;
-END $$;
-COMMENT ON FUNCTION outbox.file_work() IS 'Files the queue row in the planner''s transaction; wakes a sleeping daemon';
+END $_$;
+COMMENT ON FUNCTION outbox.file_work() IS 'Checks the intent''s limits, files the queue row in the planner''s transaction, wakes a sleeping daemon';
 CREATE FUNCTION outbox.find_compensation(tool text, name text) RETURNS text
     LANGUAGE plpgsql STABLE
     AS $$
@@ -939,11 +991,10 @@ CREATE FUNCTION outbox.hash_call(tool text, arguments jsonb, run_id text, occurr
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$
 BEGIN
-    RETURN encode(sha256(convert_to(
-        '{"arguments":' || outbox.canonical_json(arguments, true)
-        || CASE WHEN occurrence > 1 THEN ',"occurrence":' || occurrence::text ELSE '' END
-        || ',"run_id":' || to_jsonb(run_id)::text
-        || ',"tool":' || to_jsonb(tool)::text || '}', 'UTF8')), 'hex');
+    RETURN encode(sha256(convert_to(concat(
+        '{"arguments":', outbox.canonical_json(arguments, true),
+        CASE WHEN occurrence > 1 THEN ',"occurrence":' END, nullif(occurrence, 1),
+        ',"run_id":', to_jsonb(run_id), ',"tool":', to_jsonb(tool), '}'), 'UTF8')), 'hex');
 END $$;
 COMMENT ON FUNCTION outbox.hash_call(tool text, arguments jsonb, run_id text, occurrence integer) IS 'What operation_key returns, without its checks';
 CREATE FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) RETURNS text
@@ -953,6 +1004,11 @@ BEGIN
     PERFORM outbox.check_request(tool, arguments, operation_id, run_id, occurrence, priority,
         run_at, expires_at, max_attempts, traceparent, labels);
     PERFORM outbox.check_tool(tool);
+    IF position(':' IN tool) > 0 THEN
+        PERFORM outbox.refuse('OB400', 'the operation cannot be recorded as it is',
+            format('tool "%s" contains ":", as only compensations do.', tool),
+            'Call outbox.compensate to undo an operation, or pass the name of a tool.');
+    END IF;
     arguments := arguments || '{}';  -- not compressed: pg_column_size tells its true size
     IF operation_id IS NOT NULL THEN
         PERFORM outbox.check_size(arguments);
@@ -1108,8 +1164,7 @@ CREATE TABLE outbox.operation (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     arguments_digest text,
     pruned_at timestamp with time zone,
-    reason text,
-    CONSTRAINT operation_valid CHECK ((((ROW(operation_id, tool, arguments, run_id, priority, run_at, expires_at, max_attempts, traceparent, labels, compensates))::outbox.valid_operation).operation_id IS NOT NULL))
+    reason text
 )
 WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
 COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
@@ -1155,64 +1210,30 @@ END $$;
 COMMENT ON FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) IS 'Inserts a compensation; false when it is recorded already';
 CREATE FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) RETURNS outbox.receipt
     LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     answer outbox.receipt;
-    known  record;
-    same   boolean;
 BEGIN
     LOOP
-        INSERT INTO outbox.operation AS o (operation_id, tool, arguments, run_id, priority, run_at,
-                                           expires_at, max_attempts, traceparent, labels)
+        INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, priority, run_at,
+                                      expires_at, max_attempts, traceparent, labels)
         VALUES (operation_id, tool, arguments, run_id, priority, run_at, expires_at, max_attempts,
                 traceparent, labels)
-            ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING
-        RETURNING o.operation_id, CASE WHEN o.run_at > now() THEN 'scheduled' ELSE 'pending' END,
-                  o.created_at
-             INTO answer.operation_id, answer.status, answer.created_at;
+            ON CONFLICT ON CONSTRAINT operation_id_key DO NOTHING;
         IF FOUND THEN
-            answer.replayed := false;
-            answer.result_expired := false;
-            answer.message := CASE answer.status
-                WHEN 'scheduled' THEN 'This action is recorded and will be carried out at its time.'
-                ELSE 'This action is recorded and will be carried out.' END;
+            IF run_at > now() THEN
+                RETURN (operation_id, 'scheduled', false, NULL, NULL,
+                        'This action is recorded and will be carried out at its time.',
+                        now(), NULL, false)::outbox.receipt;
+            END IF;
+            RETURN (operation_id, 'pending', false, NULL, NULL,
+                    'This action is recorded and will be carried out.',
+                    now(), NULL, false)::outbox.receipt;
+        END IF;
+        answer := outbox.replay(operation_id, derived, tool, arguments, retry_failed);
+        IF answer.operation_id IS NOT NULL THEN
             RETURN answer;
         END IF;
-        SELECT v.*, o.arguments, o.arguments_digest INTO known
-          FROM outbox.operations v JOIN outbox.operation o ON o.seq = v.seq
-         WHERE v.operation_id = record_intent.operation_id;
-        CONTINUE WHEN NOT FOUND;
-        same := known.tool = tool AND outbox.same_arguments(
-            known.arguments, known.arguments_digest, known.pruned_at IS NOT NULL, arguments);
-        IF NOT same AND NOT derived THEN
-            PERFORM outbox.refuse('OB422',
-                format('operation "%s" is recorded as another action', operation_id),
-                CASE WHEN known.tool <> tool
-                     THEN format('It is recorded with tool "%s", this call names "%s".',
-                                 known.tool, tool)
-                     ELSE 'It is recorded with other arguments.' END,
-                'Use a new operation_id for a new action, or repeat the call as it was recorded.');
-        END IF;
-        IF known.status = 'failed' AND retry_failed THEN
-            CONTINUE WHEN NOT outbox.arm_again(known.seq, '{"by": "enqueue"}');
-            RETURN (operation_id, 'pending', false, NULL, NULL,
-                    'The previous attempt failed and had no effect; this action will be tried again.',
-                    known.created_at, known.compensated_by, false)::outbox.receipt;
-        END IF;
-        INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
-        VALUES (operation_id, 'replayed', known.attempt_epoch, session_user,
-                jsonb_build_object('status', known.status)
-                || CASE WHEN same THEN '{}' ELSE '{"arguments_differed": true}' END::jsonb);
-        RETURN (operation_id, known.status, true, known.result, known.error,
-                outbox.status_message(known.status, true, derived, known.error, known.attention,
-                    known.compensated_by, known.compensation_status, known.result_expired)
-                || CASE WHEN same THEN ''
-                        ELSE ' The arguments of this call differed from the recorded ones; '
-                             'the recorded ones hold.' END
-                || CASE WHEN known.status <> 'failed' THEN ''
-                        ELSE ' To try it again, repeat the call with retry_failed.' END,
-                known.created_at, known.compensated_by, known.result_expired)::outbox.receipt;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) IS 'Inserts the intent, or replays what is recorded';
@@ -1224,6 +1245,73 @@ BEGIN
         DETAIL = refuse.detail, HINT = refuse.way_out;
 END $$;
 COMMENT ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) IS 'Raises an error with code, detail and hint';
+CREATE FUNCTION outbox.replay(operation_id text, derived boolean, tool text, arguments jsonb, retry_failed boolean) RETURNS outbox.receipt
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    known       record;
+    undone_by   text;
+    undone_as   text;
+    same        boolean;
+BEGIN
+    SELECT o.seq, o.tool, o.arguments, o.arguments_digest, o.pruned_at, o.created_at,
+           coalesce(e.outcome, q.status) AS status, e.result, e.error,
+           coalesce(e.attention, q.attention) AS attention,
+           CASE WHEN e.outcome IS NULL THEN q.attempt_epoch ELSE e.attempt_epoch END AS attempt_epoch,
+           coalesce(e.result_expired, false) AS result_expired,
+           EXISTS (SELECT FROM outbox.operation u WHERE u.compensates = replay.operation_id) AS undone
+      INTO known
+      FROM outbox.operation o
+      LEFT JOIN LATERAL (SELECT w.status, w.attention, w.attempt_epoch
+                           FROM outbox.queue w WHERE w.seq = o.seq OFFSET 0) q ON true
+      LEFT JOIN LATERAL (SELECT w.outcome, w.result, w.error, w.attention, w.attempt_epoch,
+                                w.result_expired
+                           FROM outbox.outcome w WHERE w.seq = o.seq OFFSET 0) e ON true
+     WHERE o.operation_id = replay.operation_id;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    same := known.tool = tool
+        AND (known.pruned_at IS NULL AND known.arguments = arguments
+             OR outbox.same_arguments(known.arguments, known.arguments_digest,
+                                      known.pruned_at IS NOT NULL, arguments));
+    IF NOT same AND NOT derived THEN
+        PERFORM outbox.refuse('OB422',
+            format('operation "%s" is recorded as another action', operation_id),
+            CASE WHEN known.tool <> tool
+                 THEN format('It is recorded with tool "%s", this call names "%s".',
+                             known.tool, tool)
+                 ELSE 'It is recorded with other arguments.' END,
+            'Use a new operation_id for a new action, or repeat the call as it was recorded.');
+    END IF;
+    IF known.undone THEN  -- which of several counts, the view knows
+        SELECT v.compensated_by, v.compensation_status INTO undone_by, undone_as
+          FROM outbox.operations v WHERE v.operation_id = replay.operation_id;
+    END IF;
+    IF known.status = 'failed' AND retry_failed THEN
+        IF NOT outbox.arm_again(known.seq, '{"by": "enqueue"}') THEN
+            RETURN NULL;
+        END IF;
+        RETURN (operation_id, 'pending', false, NULL, NULL,
+                'The previous attempt failed and had no effect; this action will be tried again.',
+                known.created_at, undone_by, false)::outbox.receipt;
+    END IF;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (operation_id, 'replayed', known.attempt_epoch, session_user,
+            CASE WHEN same THEN jsonb_build_object('status', known.status)
+                 ELSE jsonb_build_object('status', known.status, 'arguments_differed', true) END);
+    RETURN (operation_id, known.status, true, known.result, known.error,
+            outbox.status_message(known.status, true, derived, known.error, known.attention,
+                undone_by, undone_as, known.result_expired)
+            || CASE WHEN same THEN ''
+                    ELSE ' The arguments of this call differed from the recorded ones; '
+                         'the recorded ones hold.' END
+            || CASE WHEN known.status <> 'failed' THEN ''
+                    ELSE ' To try it again, repeat the call with retry_failed.' END,
+            known.created_at, undone_by, known.result_expired)::outbox.receipt;
+END $$;
+COMMENT ON FUNCTION outbox.replay(operation_id text, derived boolean, tool text, arguments jsonb, retry_failed boolean) IS 'The answer to a call whose id is recorded; null when it is not';
 CREATE FUNCTION outbox.replay_compensation(id text, arguments jsonb) RETURNS outbox.receipt
     LANGUAGE plpgsql
     AS $$
@@ -1488,46 +1576,60 @@ COMMENT ON FUNCTION outbox.stats() IS 'Per tool (status null): all that is open,
 CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
     AS $$
+DECLARE
+    message text;
 BEGIN
-    RETURN CASE
-        WHEN compensated_by IS NOT NULL AND compensation_status = 'succeeded' THEN
-            format('This action was performed and then undone by the compensation "%s".', compensated_by)
-        WHEN compensated_by IS NOT NULL AND status <> 'succeeded' THEN
-            format('This action is in progress, and if it happens or has happened, the compensation '
-                   '"%s" will undo it. Do not send it again, and do not report failure.', compensated_by)
-        WHEN compensated_by IS NOT NULL THEN
-            format('This action was performed and is being undone by the compensation "%s" (%s).',
-                   compensated_by, compensation_status)
-        WHEN status = 'succeeded' THEN
-            CASE WHEN NOT coalesce(replayed, false) THEN 'This action was performed.'
-                 ELSE 'This action was already performed'
-                      || CASE WHEN derived THEN ' in this run' ELSE ' under this operation id' END
-                      || CASE WHEN result_expired THEN '; its result is no longer kept.'
-                              ELSE '; returning the earlier result.' END END
-        WHEN status = 'failed' THEN
-            format('The previous attempt of this action failed and had no effect (%s%s).',
-                   coalesce(error ->> 'code', 'failed'), coalesce(': ' || (error ->> 'message'), ''))
-        WHEN status = 'cancelled' AND error ->> 'code' = 'nothing_to_compensate' THEN
-            'This compensation was not carried out: the action it was to undo had no effect.'
-        WHEN status = 'cancelled' THEN
-            'This action was cancelled before it was carried out; it had no effect.'
-        WHEN status = 'unknown' AND attention IS NOT NULL THEN
-            'This action is in progress: it may have happened already, and a person has been asked. '
-            || 'Do not send it again, and do not report failure.'
-        WHEN status = 'unknown' THEN
-            'This action is in progress: it may have happened already, and we are asking the other side. '
-            || 'Do not send it again, and do not report failure.'
-        WHEN status = 'attempting' THEN
-            'This action is in progress: it is being carried out at this moment. '
-            || 'Do not send it again, and do not assume failure.'
-        WHEN status = 'scheduled' THEN
-            'This action is in progress: it is recorded and waits for its time. '
-            || 'Do not send it again, and do not assume failure.'
+    IF compensated_by IS NOT NULL THEN
+        IF compensation_status = 'succeeded' THEN
+            message := format('This action was performed and then undone by the compensation "%s".',
+                              compensated_by);
+        ELSIF status <> 'succeeded' THEN
+            message := format('This action is in progress, and if it happens or has happened, the '
+                'compensation "%s" will undo it. Do not send it again, and do not report failure.',
+                compensated_by);
         ELSE
-            'This action is in progress: it is recorded and waits to be carried out. '
-            || 'Do not send it again, and do not assume failure.'
-        END
-        || CASE WHEN replayed THEN ' Nothing was executed again.' ELSE '' END;
+            message := format('This action was performed and is being undone by the compensation '
+                              '"%s" (%s).', compensated_by, compensation_status);
+        END IF;
+    ELSIF status = 'succeeded' THEN
+        IF replayed IS NOT TRUE THEN
+            message := 'This action was performed.';
+        ELSE
+            message := 'This action was already performed'
+                || CASE WHEN derived THEN ' in this run' ELSE ' under this operation id' END
+                || CASE WHEN result_expired THEN '; its result is no longer kept.'
+                        ELSE '; returning the earlier result.' END;
+        END IF;
+    ELSIF status = 'pending' THEN
+        message := 'This action is in progress: it is recorded and waits to be carried out. '
+                   'Do not send it again, and do not assume failure.';
+    ELSIF status = 'attempting' THEN
+        message := 'This action is in progress: it is being carried out at this moment. '
+                   'Do not send it again, and do not assume failure.';
+    ELSIF status = 'failed' THEN
+        message := format('The previous attempt of this action failed and had no effect (%s%s).',
+            coalesce(error ->> 'code', 'failed'), coalesce(': ' || (error ->> 'message'), ''));
+    ELSIF status = 'unknown' AND attention IS NOT NULL THEN
+        message := 'This action is in progress: it may have happened already, and a person has been '
+                   'asked. Do not send it again, and do not report failure.';
+    ELSIF status = 'unknown' THEN
+        message := 'This action is in progress: it may have happened already, and we are asking the '
+                   'other side. Do not send it again, and do not report failure.';
+    ELSIF status = 'cancelled' AND error ->> 'code' = 'nothing_to_compensate' THEN
+        message := 'This compensation was not carried out: the action it was to undo had no effect.';
+    ELSIF status = 'cancelled' THEN
+        message := 'This action was cancelled before it was carried out; it had no effect.';
+    ELSIF status = 'scheduled' THEN
+        message := 'This action is in progress: it is recorded and waits for its time. '
+                   'Do not send it again, and do not assume failure.';
+    ELSE
+        message := 'This action is in progress: it is recorded and waits to be carried out. '
+                   'Do not send it again, and do not assume failure.';
+    END IF;
+    IF replayed THEN
+        message := message || ' Nothing was executed again.';
+    END IF;
+    RETURN message;
 END $$;
 COMMENT ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) IS 'What a model reads about an operation, one wording per status';
 CREATE FUNCTION outbox.utf16_order(key text) RETURNS text
@@ -1624,8 +1726,7 @@ CREATE TABLE outbox.queue (
     asked boolean DEFAULT false NOT NULL,
     result jsonb,
     error jsonb,
-    waits_for bigint,
-    CONSTRAINT queue_valid CHECK ((((ROW(status, due_at, leased_by, deadline_at, attempt_epoch, started_at, unknown_since, attention))::outbox.valid_work).status IS NOT NULL))
+    waits_for bigint
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='10000');
 COMMENT ON TABLE outbox.queue IS 'The work: one slim row per operation that is not final';
@@ -1975,6 +2076,7 @@ CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expi
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
 CREATE INDEX queue_waits ON outbox.queue USING btree (waits_for, seq) WHERE (waits_for IS NOT NULL);
 CREATE INDEX tally_minutes ON outbox.tally USING btree (at) WHERE (at <> date_bin('01:00:00'::interval, at, '2000-01-01 00:00:00+00'::timestamp with time zone));
+CREATE TRIGGER check_work AFTER UPDATE ON outbox.queue REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION outbox.check_work();
 CREATE TRIGGER file_work AFTER INSERT ON outbox.operation FOR EACH ROW EXECUTE FUNCTION outbox.file_work();
 GRANT USAGE ON SCHEMA outbox TO outbox_operator;
 GRANT USAGE ON SCHEMA outbox TO outbox_planner;
@@ -1999,6 +2101,7 @@ REVOKE ALL ON FUNCTION outbox.check_original(operation_id text, tool text, argum
 REVOKE ALL ON FUNCTION outbox.check_request(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_size(arguments jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.check_tool(tool text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.check_work() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.compensate(operation_id text, name text, arguments jsonb, reason text) TO outbox_planner;
@@ -2075,6 +2178,7 @@ GRANT UPDATE(pruned_at) ON TABLE outbox.operation TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.replay(operation_id text, derived boolean, tool text, arguments jsonb, retry_failed boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.replay_compensation(id text, arguments jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.require_words(what text, VARIADIC words text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;

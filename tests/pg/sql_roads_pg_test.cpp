@@ -111,6 +111,7 @@ TEST_CASE("every CHECK of the intent refuses by every road") {
              {"operation_id", "':compensate:'"},
              {"tool", "''"},
              {"tool", "repeat('é', 51)"},
+             {"tool", "'t:close'"},
              {"arguments", "'[1]'::jsonb"},
              {"arguments", "'\"{}\"'::jsonb"},
              {"run_id", "repeat('x', 201)"},
@@ -184,6 +185,100 @@ TEST_CASE("every CHECK of the intent refuses by every road") {
         existing.insert(*row[0]);
     }
     CHECK(seen == existing);
+}
+
+// The filing trigger looks shortly at what is usual, and asks the domain only about the rest.
+TEST_CASE("the trigger's short look refuses what the domain refuses, and nothing else") {
+    Database database;
+    auto session = database.connect();
+    session.run(R"sql(
+        CREATE FUNCTION pg_temp.refused_by_domain(id text, tool text, arguments jsonb, run text)
+        RETURNS text LANGUAGE plpgsql AS $$ DECLARE why text; BEGIN
+            PERFORM ROW(id, tool, arguments, run, 0, NULL, NULL, NULL, NULL, NULL, NULL)
+                ::outbox.valid_operation;
+            RETURN 'recorded';
+        EXCEPTION WHEN check_violation THEN
+            GET STACKED DIAGNOSTICS why = CONSTRAINT_NAME; RETURN why;
+        END $$;
+        CREATE FUNCTION pg_temp.refused_by_insert(id text, tool text, arguments jsonb, run text)
+        RETURNS text LANGUAGE plpgsql AS $$ DECLARE why text; BEGIN
+            INSERT INTO outbox.operation (operation_id, tool, arguments, run_id)
+            VALUES (id, tool, arguments, run);
+            RAISE SQLSTATE 'XX999';
+        EXCEPTION WHEN SQLSTATE 'XX999' THEN RETURN 'recorded';
+        WHEN check_violation THEN
+            GET STACKED DIAGNOSTICS why = CONSTRAINT_NAME; RETURN why;
+        END $$;)sql");
+    const auto rows = session.query(R"sql(
+        SELECT DISTINCT id, tool, arguments::text, run, pg_temp.refused_by_domain(id, tool, arguments, run),
+               pg_temp.refused_by_insert(id, tool, arguments, run)
+          FROM unnest(ARRAY['', 'a', ' ', ':', 'op:1', 'a:c', ':compensate:', '::compensate:', 'a:compensate:b',
+                            'a:compen', E'\n', E'a\u007f', E'a\u0085b', repeat('x', 200), repeat('x', 201),
+                            repeat('é', 100), repeat('é', 101), repeat('x', 100)]) id,
+               unnest(ARRAY[NULL, '', 'r', 'sate:b', ':compensate:', E'\t', repeat('r', 100), repeat('r', 200),
+                            repeat('r', 201), repeat('é', 101)]) run,
+               unnest(ARRAY['', 't', ' ', ':', 'a:b', 't ', repeat('t', 100), repeat('t', 101), repeat('ü', 51)]) tool,
+               unnest(ARRAY['{}', '[]', '{"a": [1]}', '"{}"']::jsonb[]) arguments)sql");
+    REQUIRE(rows.size() == 18 * 10 * 9 * 4);
+    int recorded = 0;
+    for (const auto& row : rows) {
+        recorded += *row[5] == "recorded" ? 1 : 0;
+        if (row[4] == row[5]) continue;
+        INFO(*row[0] << " | " << *row[1] << " | " << *row[2] << " | " << row[3].value_or("null"));
+        CHECK(*row[5] == *row[4]);
+    }
+    CHECK(recorded > 500);
+    CHECK(session.text("SELECT count(*) FROM outbox.queue") == "0");
+}
+
+TEST_CASE("a run that is empty makes no key; beside an id of its own it says nothing") {
+    Database database;
+    auto planner = as_planner(database);
+    for (const std::string call :
+         {"outbox.enqueue('t', run_id => '')",
+          "outbox.enqueue('t', '{\"a\": 1}', run_id => '', occurrence => 2)",
+          "outbox.enqueue_many('[{\"tool\": \"t\", \"run_id\": \"\"}]')"}) {
+        INFO(call);
+        const auto error = refusal(planner, "SELECT " + call);
+        CHECK(error.sqlstate == "OB400");
+        CHECK_THAT(error.detail, ContainsSubstring("run_id is empty"));
+        CHECK_THAT(error.hint, ContainsSubstring("operation_id"));
+    }
+    CHECK(
+        planner.text("SELECT status FROM outbox.enqueue('t', operation_id => 'x', run_id => '')") ==
+        "pending"
+    );
+    CHECK_NOTHROW(planner.run(
+        "INSERT INTO outbox.operation (operation_id, tool, run_id) VALUES ('y', 't', '')"
+    ));
+}
+
+TEST_CASE("a tool's name with a colon is a compensation's, whatever the catalogue holds") {
+    Database database;
+    auto owner = database.connect();
+    auto planner = as_planner(database);
+    auto check = [&](const std::string& tool) {
+        INFO(tool);
+        const auto plain = refusal(
+            planner,
+            "INSERT INTO outbox.operation (operation_id, tool) VALUES ('forged', '" + tool + "')"
+        );
+        CHECK(plain.sqlstate == "23514");
+        CHECK_THAT(plain.what(), ContainsSubstring("operation_tool_reserved"));
+        const auto error =
+            refusal(planner, "SELECT outbox.enqueue('" + tool + "', operation_id => 'forged')");
+        CHECK(error.sqlstate == "OB400");
+        CHECK_THAT(error.hint, ContainsSubstring("outbox.compensate"));
+    };
+    check("t:close");
+    owner.run(
+        "INSERT INTO outbox.tool (tool, effect, revision, compensations) VALUES "
+        "('t', 'write', 'r', '{close}'), ('t:close', 'write', 'r', '{}'), ('gone:x', 'write', 'r', "
+        "'{}')"
+    );
+    check("t:close");
+    check("gone:x");
+    CHECK(owner.text("SELECT count(*) FROM outbox.operation") == "0");
 }
 
 TEST_CASE("a compensation's id cannot be made by hand") {

@@ -2,8 +2,9 @@
 import { contract, guard, sql, store, twice } from '../tests.mjs';
 
 const q = (name) => `sql/queries/${name}.sql`;
-const steering = 'sql/migrations/0013_announced_ends.sql';  // cancel and resolve, as they are now
-const compensate = 'sql/migrations/0008_compensate.sql';
+// resolve, and cancel and arm_again, as they are now
+const steering = 'sql/migrations/0013_announced_ends.sql';
+const cheaper = 'sql/migrations/0015_cheaper_enqueue.sql';
 const stale = contract('a stale epoch writes nothing, whatever it says');
 const ends = contract('every kind of end, and once more after a lost acknowledgement');
 
@@ -63,16 +64,15 @@ export default [
   guard('epoch-fates-open', 'the same for what goes on', q('read_fates'),
     'WHEN q.lease_epoch = w.epoch + 1', 'WHEN q.lease_epoch > w.epoch',
     contract('a write that somebody else did as well is not taken for mine')),
-  guard('epoch-cancel', 'cancel: the next epoch is set', steering,
+  guard('epoch-cancel', 'cancel: the next epoch is set', cheaper,
     "SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch + 1, t.attempt_epoch,\n                       t.started_at",
     "SELECT t.seq, 'cancelled', t.attempts, t.lease_epoch, t.attempt_epoch,\n                       t.started_at",
     contract('cancel takes only what is not attempted, and fences')),
-  guard('cancel-open', 'cancel: only what is not attempted', steering,
+  guard('cancel-open', 'cancel: only what is not attempted', cheaper,
     "WHERE q.seq = intent AND q.status IN ('pending', 'scheduled')", 'WHERE q.seq = intent',
     contract('cancel takes only what is not attempted, and fences')),
-  guard('epoch-arm', 'retry: the epoch goes on', compensate,
-    'e.lease_epoch + 1, e.attempt_epoch, e.ambiguous, e.request_hash\n          FROM ended e JOIN outbox.operation o ON o.seq = e.seq\n          LEFT JOIN',
-    '0, e.attempt_epoch, e.ambiguous, e.request_hash\n          FROM ended e JOIN outbox.operation o ON o.seq = e.seq\n          LEFT JOIN',
+  guard('epoch-arm', 'retry: the epoch goes on', cheaper,
+    'ended.lease_epoch + 1, ended.attempt_epoch, ended.ambiguous', '0, ended.attempt_epoch, ended.ambiguous',
     contract('armed again: the epoch goes on, the budget is fresh')),
   guard('epoch-resolve', 'resolve: the attempt that the person looked into is the last one', steering,
     'IF work.attempt_epoch IS DISTINCT FROM expected_epoch THEN', 'IF expected_epoch IS NULL THEN',
