@@ -73,10 +73,11 @@ void check_database(MapReader& in, const Tool& tool, const Sql& look_up) {
 }  // namespace
 
 bool read_execute(MapReader& in, Tool& tool, const ToolContext& context) {
-    const auto type = read_type(in, {"http", "command", "sql", "log"}, {"mcp"});
+    const auto type = read_type(in, {"http", "command", "sql", "mcp", "log"}, {});
     if (type == "http") tool.execute = read_http(in, Phase::execute, context);
     if (type == "command") tool.execute = read_command(in, Phase::execute);
     if (type == "sql") tool.execute = read_sql(in, Phase::execute);
+    if (type == "mcp") tool.execute = read_mcp(in, Phase::execute, context);
     if (type == "log") tool.execute = LogAction{in.key_mark()};
     if (type.empty()) tool.unreadable = true;
     return !type.empty();
@@ -90,7 +91,7 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
     read_reconcile_policy(in, tool.reconcile);
     in.choice("consistency", tool.consistency, {"strong", "eventual"});
     check_consistency(in, tool);
-    const auto type = read_type(in, {"http", "command", "sql", "manual"}, {"mcp", "resend"});
+    const auto type = read_type(in, {"http", "command", "sql", "mcp", "manual"}, {"resend"});
     if (type.empty()) {
         tool.unreadable = true;
         return;
@@ -102,6 +103,7 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
         check_database(in, tool, sql);
         tool.reconcile_by = std::move(sql);
     }
+    if (type == "mcp") tool.reconcile_by = read_mcp(in, Phase::reconcile, context);
     if (type == "manual") tool.reconcile_by = read_manual(in);
     in.finish();
 }

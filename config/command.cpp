@@ -7,21 +7,20 @@
 namespace config {
 namespace {
 
-void read_argv(MapReader& in, Command& out) {
-    const auto* argv =
-        in.require("argv", "a list: [/usr/bin/program, argument]; there is no shell");
+void read_argv(MapReader& in, std::string_view key, Command& out) {
+    const auto* argv = in.require(key, "a list: [/usr/bin/program, argument]; there is no shell");
     if (!argv) return;
-    if (!in.texts("argv", out.argv)) return;
+    if (!in.texts(key, out.argv)) return;
     if (out.argv.empty()) {
-        in.error(argv->value, "argv", "must not be empty", "the program comes first");
+        in.error(argv->value, key, "must not be empty", "the program comes first");
     } else if (out.argv[0].value.find("{{") != std::string::npos) {
         in.diagnostics().error(
             out.argv[0].mark,
-            fmt::format("{}.argv: a template as the program", in.path()),
+            fmt::format("{}.{}: a template as the program", in.path(), key),
             "the file says what runs; templates may fill the arguments"
         );
     } else if (out.argv[0].value.empty() && !argv->value.items[0].unresolved) {
-        in.error(argv->value.items[0], "argv", "the program must not be empty", {});
+        in.error(argv->value.items[0], key, "the program must not be empty", {});
     }
 }
 
@@ -95,14 +94,19 @@ void read_exit_codes(MapReader& in, Phase phase, Command& out) {
 
 }  // namespace
 
-Command read_command(MapReader& in, Phase phase) {
+Command read_program(MapReader& in, std::string_view key) {
     Command out;
     out.mark = in.key_mark();
-    read_argv(in, out);
-    in.text("stdin", out.stdin_text);
+    read_argv(in, key, out);
     read_environment(in, out);
     in.string("cwd", out.cwd);
     in.boolean("allow_dash", out.allow_dash);
+    return out;
+}
+
+Command read_command(MapReader& in, Phase phase) {
+    auto out = read_program(in, "argv");
+    in.text("stdin", out.stdin_text);
     std::string stdout_as = "json";
     in.choice("stdout", stdout_as, {"json", "text"});
     out.stdout_text = stdout_as == "text";

@@ -165,7 +165,16 @@ struct Rule {
     bool proves_absence = false;
 };
 
-struct HttpRequest {
+// What a look-up reads of an answer.
+struct Listing {
+    std::optional<Text> items;
+    std::optional<Value> match;
+    std::optional<Value> must_equal;
+    std::optional<Value> result;
+    std::optional<Value> paginate;
+};
+
+struct HttpRequest : Listing {
     Mark mark;
     Text method;
     Text url;
@@ -179,12 +188,6 @@ struct HttpRequest {
     bool crlf = false;        // newline: crlf
     std::vector<Rule> rules;  // outcomes: of execute, verdicts: of reconcile
     bool has_rules = false;   // the key was there, even when empty
-    // Reconcile by listing:
-    std::optional<Text> items;
-    std::optional<Value> match;
-    std::optional<Value> must_equal;
-    std::optional<Value> result;
-    std::optional<Value> paginate;
 };
 
 struct Command {
@@ -213,6 +216,18 @@ struct Sql {
     std::optional<Value> result;
 };
 
+// A tool of an MCP server, which is reached by HTTP or started for each call.
+struct Mcp : Listing {
+    Mark mark;
+    std::optional<HttpRequest> server;  // url, credential and mtls of it
+    std::optional<Command> command;     // argv, env and cwd of it; one of the two
+    Text tool;
+    Value arguments;  // a mapping
+    Value meta;       // further members of _meta; a mapping
+    std::vector<Rule> rules;
+    bool has_rules = false;
+};
+
 struct LogAction {
     Mark mark;
 };
@@ -222,8 +237,8 @@ struct Manual {
     std::string reason;
 };
 
-using Execute = std::variant<HttpRequest, Command, Sql, LogAction>;
-using ReconcileBy = std::variant<HttpRequest, Command, Sql, Manual>;
+using Execute = std::variant<HttpRequest, Command, Sql, Mcp, LogAction>;
+using ReconcileBy = std::variant<HttpRequest, Command, Sql, Mcp, Manual>;
 
 struct Tool {
     std::string name;  // a compensation is a tool of its own: create_ticket:close
@@ -264,9 +279,12 @@ struct CannedAnswer {
     Mark mark;
     std::optional<int> status;     // http
     std::optional<int> exit_code;  // command
+    std::optional<int> rpc_error;  // mcp, as the two below
+    std::optional<bool> is_error;
+    std::optional<std::string> result_type;
     std::vector<std::pair<Text, Text>> headers;
-    std::optional<Value> body;         // sent as JSON
-    std::optional<Text> text;          // the raw body, or standard output
+    std::optional<Value> body;         // sent as JSON; mcp: the result, or the error's members
+    std::optional<Text> text;          // the raw body, standard output, or what the tool says
     std::optional<Text> stderr_text;   // command
     std::optional<std::string> fails;  // not_sent | timeout | reset | killed; then nothing else
 };
@@ -295,6 +313,8 @@ struct ExpectedRequest {
     std::optional<std::vector<Text>> argv;
     std::optional<Text> stdin_text;
     std::vector<std::pair<Text, std::optional<Text>>> env;
+    std::optional<Text> tool;  // mcp
+    std::optional<Value> arguments;
     std::optional<Text> refused;  // the code: nothing is sent at all
 };
 

@@ -198,8 +198,10 @@ void check_paginate(MapReader& in) {
     page.finish();
 }
 
+}  // namespace
+
 // A listing (items) or ordered verdicts: without either no answer would mean anything.
-void read_listing(MapReader& in, HttpRequest& out) {
+void read_listing(MapReader& in, bool has_rules, Listing& out) {
     in.text("items", out.items);
     in.free_mapping("match", out.match);
     in.free_mapping("must_equal", out.must_equal);
@@ -207,7 +209,7 @@ void read_listing(MapReader& in, HttpRequest& out) {
     in.free("paginate", out.paginate);
     check_paginate(in);
     if (!in.is_mapping()) return;
-    if (!out.items && !out.has_rules) {
+    if (!out.items && !has_rules) {
         in.diagnostics().error(
             in.key_mark(),
             fmt::format("{} has neither items nor verdicts", in.path()),
@@ -225,7 +227,14 @@ void read_listing(MapReader& in, HttpRequest& out) {
     }
 }
 
-}  // namespace
+HttpRequest read_address(MapReader& in, const ToolContext& context) {
+    HttpRequest out;
+    out.mark = in.key_mark();
+    out.method = {"POST", in.key_mark()};
+    read_url(in, out);
+    read_credential(in, out, context);
+    return out;
+}
 
 HttpRequest read_http(MapReader& in, Phase phase, const ToolContext& context) {
     HttpRequest out;
@@ -239,7 +248,7 @@ HttpRequest read_http(MapReader& in, Phase phase, const ToolContext& context) {
     read_query(in, out);
     read_body(in, out);
     read_rules(in, phase, out.rules, out.has_rules);
-    if (phase == Phase::reconcile) read_listing(in, out);
+    if (phase == Phase::reconcile) read_listing(in, out.has_rules, out);
     return out;
 }
 

@@ -107,8 +107,12 @@ void mask_requests(Value& tree) {
     constexpr std::array<std::string_view, 7> kParts{
         "headers", "query", "form", "json", "multipart", "env", "parameters"
     };
+    // Elsewhere arguments: is a JSON Schema.
+    const auto* type = tree.find("type");
+    const bool mcp = type != nullptr && type->text == "mcp";
     for (auto& member : tree.members) {
-        if (std::find(kParts.begin(), kParts.end(), member.key) != kParts.end()) {
+        const bool call = mcp && (member.key == "arguments" || member.key == "meta");
+        if (call || std::find(kParts.begin(), kParts.end(), member.key) != kParts.end()) {
             mask(member.value, false);
         } else if (member.key == "execute" || member.key == "reconcile") {
             mask_requests(member.value);

@@ -222,6 +222,10 @@ void set_command_defaults(Value& out) {
     set_default(out, "stdout", text("json"));
 }
 
+void set_mcp_defaults(Value& out, const Mcp& mcp) {
+    if (mcp.command) set_default(out, "allow_dash", flag(false));
+}
+
 // A dsn that holds a password is not shown.
 void mask_dsn(Value& out, const Sql& sql) {
     if (sql.dsn) set(out, "dsn", secret(*sql.dsn));
@@ -234,6 +238,7 @@ Value reconcile(const Tool& tool) {
     if (std::holds_alternative<HttpRequest>(by)) set_default(out, "method", text("GET"));
     if (std::holds_alternative<Command>(by)) set_command_defaults(out);
     if (const auto* sql = std::get_if<Sql>(&by)) mask_dsn(out, *sql);
+    if (const auto* mcp = std::get_if<Mcp>(&by)) set_mcp_defaults(out, *mcp);
     set(out, "consistency", text(tool.consistency));
     set_policy(out, tool.reconcile);
     return out;
@@ -268,6 +273,15 @@ Value tool_tree(const Tool& tool) {
         } else {
             auto execute = *tool.source.find("execute");
             mask_dsn(execute, *sql);
+            set(out, "execute", std::move(execute));
+        }
+    }
+    if (const auto* mcp = std::get_if<Mcp>(&tool.execute); mcp && mcp->command) {
+        if (tool.compensates_tool) {
+            set_mcp_defaults(out, *mcp);
+        } else {
+            auto execute = *tool.source.find("execute");
+            set_mcp_defaults(execute, *mcp);
             set(out, "execute", std::move(execute));
         }
     }

@@ -58,10 +58,16 @@ void read_rules(MapReader& in, Phase phase, std::vector<Rule>& out, bool& has_ru
 // A `then:` of that phase; reported otherwise.
 void check_then(const Text& then, std::string_view path, Phase phase, Diagnostics& diagnostics);
 
-// http.cpp, command.cpp and sql.cpp read the members of a request out of the mapping it stands in.
+// http.cpp, command.cpp, sql.cpp and mcp.cpp read the members of a request out of the mapping it
+// stands in.
 [[nodiscard]] HttpRequest read_http(MapReader& in, Phase phase, const ToolContext& context);
 [[nodiscard]] Command read_command(MapReader& in, Phase phase);
 [[nodiscard]] Sql read_sql(MapReader& in, Phase phase);
+[[nodiscard]] Mcp read_mcp(MapReader& in, Phase phase, const ToolContext& context);
+// Parts of them: url and credentials; items, match, …; the program under `key` and what it gets.
+[[nodiscard]] HttpRequest read_address(MapReader& in, const ToolContext& context);
+void read_listing(MapReader& in, bool has_rules, Listing& out);
+[[nodiscard]] Command read_program(MapReader& in, std::string_view key);
 
 // action.cpp: the type and what belongs to it; false when the type is not known, so that the
 // other members cannot be judged.

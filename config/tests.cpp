@@ -46,16 +46,19 @@ ExpectedRequest read_request(MapReader& in) {
     if (in.texts("argv", argv)) out.argv = std::move(argv);
     in.text("stdin", out.stdin_text);
     read_absent_or_text(in, "env", out.env);
+    in.text("tool", out.tool);
+    in.free_mapping("arguments", out.arguments);
     in.text("refused", out.refused);
     in.finish();
-    const bool sent = out.method || out.url || !out.headers.empty() || out.json || out.form ||
-                      out.text || out.argv || out.stdin_text || !out.env.empty();
+    const bool sent = out.tool || out.arguments || out.method || out.url || !out.headers.empty() ||
+                      out.json || out.form || out.text || out.argv || out.stdin_text ||
+                      !out.env.empty();
     if (in.is_mapping() && sent == out.refused.has_value()) {
         in.diagnostics().error(
             out.mark,
             fmt::format("{} {}", in.path(), sent ? "is both sent and refused" : "expects nothing"),
-            "what is sent: method, url, headers, json, form, text, argv, stdin, env; or refused: "
-            "invalid_argument"
+            "what is sent: method, url, headers, json, form, text, argv, stdin, env, tool, "
+            "arguments; or refused: invalid_argument"
         );
     }
     return out;
@@ -68,6 +71,11 @@ CannedAnswer read_canned(MapReader& in) {
     int number = 0;
     if (in.integer("status", number, {100, 599})) out.status = number;
     if (in.integer("exit_code", number, {0, 255})) out.exit_code = number;
+    if (in.integer("rpc_error", number, {-2'147'483'647, 2'147'483'647})) out.rpc_error = number;
+    bool is_error = false;
+    if (in.boolean("is_error", is_error)) out.is_error = is_error;
+    std::string result_type;
+    if (in.string("result_type", result_type)) out.result_type = result_type;
     in.text_map("headers", out.headers);
     in.free("body", out.body);
     in.text("text", out.text);
@@ -76,12 +84,17 @@ CannedAnswer read_canned(MapReader& in) {
     if (in.choice("fails", fails, {"not_sent", "timeout", "reset", "killed"})) {
         out.fails = fails;
     }
-    const int ways = (out.status ? 1 : 0) + (out.exit_code ? 1 : 0) + (out.fails ? 1 : 0);
-    const bool wrong = in.has("status") || in.has("exit_code") || in.has("fails");
+    const int ways = (out.status ? 1 : 0) + (out.exit_code ? 1 : 0) + (out.fails ? 1 : 0) +
+                     (out.rpc_error ? 1 : 0) + (out.is_error ? 1 : 0) + (out.result_type ? 1 : 0);
+    const bool wrong = in.has("status") || in.has("exit_code") || in.has("fails") ||
+                       in.has("rpc_error") || in.has("is_error") || in.has("result_type");
     if (in.is_mapping() && ways != 1 && !(wrong && ways == 0)) {
         in.diagnostics().error(
             out.mark,
-            fmt::format("{} must say one of status, exit_code and fails", in.path()),
+            fmt::format(
+                "{} must say one of status, exit_code, rpc_error, is_error, result_type and fails",
+                in.path()
+            ),
             "{ status: 201, body: { id: 7 }, then: succeeded }"
         );
     }
@@ -116,7 +129,16 @@ TestAnswer read_answer(const Value& item, std::string path, Phase phase, Diagnos
     if (pages) {
         read_pages(in, *pages, out);
         for (const auto* key :
-             {"status", "exit_code", "headers", "body", "text", "stderr", "fails"}) {
+             {"status",
+              "exit_code",
+              "rpc_error",
+              "is_error",
+              "result_type",
+              "headers",
+              "body",
+              "text",
+              "stderr",
+              "fails"}) {
             const auto* beside = in.value(key);
             if (beside) in.error(*beside, key, "belongs into pages", "each page is an answer");
         }

@@ -167,6 +167,8 @@ Tool read_compensation(
     std::string effect = "write";
     in.choice("effect", effect, {"write"});
     const bool judged = read_execute(in, tool, context);
+    // Its arguments: are what the MCP tool is sent, which stands in the same mapping.
+    if (std::holds_alternative<Mcp>(tool.execute)) tool.arguments.reset();
     read_own_reconcile(in, tool, context, judged);
     if (judged) in.finish();
     check_http_timeout(in, tool);

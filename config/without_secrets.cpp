@@ -95,6 +95,13 @@ void hide(Sql& sql) {
     for (auto& [name, value] : sql.parameters) hide(value, is_sensitive_name(name.value));
 }
 
+void hide(Mcp& mcp) {
+    if (mcp.server) hide(*mcp.server);
+    if (mcp.command) hide(*mcp.command);
+    hide(mcp.arguments);
+    hide(mcp.meta);
+}
+
 // Nothing is sent. No catch-all: a new kind of action has to say what it hides.
 void hide(LogAction&) {}
 void hide(Manual&) {}
@@ -123,6 +130,7 @@ void hide(TestPhase& phase) {
         hide_optional(request.json);
         hide_optional(request.form);
         hide_optional(request.text);
+        hide_optional(request.arguments);
         hide_optional(request.stdin_text);
         if (request.argv) {
             for (auto& item : *request.argv) hide(item);

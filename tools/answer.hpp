@@ -15,6 +15,11 @@ struct Answer {
     std::optional<int> status;     // http
     std::optional<int> exit_code;  // command
     std::optional<int> rows;       // sql; the body is an array of objects
+    // mcp: the code of an error, which is the body then; or what kind of result the body is, and of
+    // a complete one whether the tool calls it an error.
+    std::optional<int> rpc_error;
+    std::optional<std::string> result_type;
+    std::optional<bool> is_error;
     std::vector<std::pair<std::string, std::string>> headers;
     std::string text;                  // the raw body, or standard output
     std::optional<outbox::Json> body;  // empty: the text is no JSON

@@ -51,6 +51,15 @@ bool make_socket(Descriptor& ours, Descriptor& theirs) {
     return true;
 }
 
+// A socket and not a pipe: writing to a command that is gone gives an error and no SIGPIPE.
+bool make_input(Descriptor& ours, Descriptor& theirs) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+    ours = Descriptor(ends[0]);
+    theirs = Descriptor(ends[1]);
+    return ::shutdown(ours.get(), SHUT_RD) == 0;
+}
+
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
     std::vector<char*> out;
     out.reserve(texts.size() + 1);
@@ -109,7 +118,12 @@ Spawned spawn(const ProcessSpec& spec, outbox::Deadline deadline) {
     Descriptor output;
     Descriptor errors;
     Descriptor control;
-    const auto input = input_file(spec.input);
+    Descriptor input;
+    if (!spec.interactive) input = input_file(spec.input);
+    if (spec.interactive && !make_input(child.input, input)) {
+        child.error = errno;
+        return child;
+    }
     if (!input.valid() || !make_pipe(child.output, output) || !make_pipe(child.errors, errors) ||
         !make_socket(child.control, control)) {
         child.error = errno;

@@ -37,6 +37,7 @@ struct ProcessSpec {
     std::vector<std::string> environment;  // NAME=value, nothing else is inherited
     std::string directory;                 // empty: the daemon's
     std::string input;                     // standard input, as a file
+    bool interactive = false;              // instead: a socket that stays open
     std::size_t output_limit = 1024 * 1024;
 };
 
@@ -46,6 +47,7 @@ struct ProcessSpec {
 struct Spawned {
     int error = 0;       // errno; 0: the keeper runs, and reports whether the command does
     pid_t keeper = -1;   // ours to collect
+    Descriptor input;    // our end of an interactive command's standard input
     Descriptor output;   // read end of the command's standard output
     Descriptor errors;   // read end of its standard error
     Descriptor control;  // KeeperReports; shut down: end it

@@ -29,6 +29,11 @@ bool compile_execute(
         auto compiled = SqlExecute::compile(*sql, tool, context);
         compiled.sql.max_bytes = out.output_limit;
         out.execute = std::move(compiled);
+    } else if (const auto* mcp = std::get_if<config::Mcp>(&tool.execute)) {
+        auto compiled = McpExecute::compile(*mcp, credentials, context);
+        if (!compiled) return false;
+        compiled->call.output_limit = out.output_limit;
+        out.execute = std::move(*compiled);
     } else {
         out.execute = LogExecute{};
     }
@@ -60,6 +65,11 @@ bool compile_lookup(
         auto compiled = SqlLookup::compile(*sql, context);
         compiled.sql.max_bytes = out.output_limit;
         out.lookup.emplace(std::move(compiled));
+    } else if (const auto* mcp = std::get_if<config::Mcp>(&*tool.reconcile_by)) {
+        auto compiled = McpLookup::compile(*mcp, credentials, context);
+        if (!compiled) return false;
+        compiled->call.output_limit = out.output_limit;
+        out.lookup.emplace(std::move(*compiled));
     }
     return true;
 }

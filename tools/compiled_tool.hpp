@@ -10,6 +10,7 @@
 #include "tools/command_tool.hpp"
 #include "tools/http_probe.hpp"
 #include "tools/http_tool.hpp"
+#include "tools/mcp_tool.hpp"
 #include "tools/sql_tool.hpp"
 
 namespace tools {
@@ -20,9 +21,9 @@ struct LogExecute {};
 // daemon: what check-config makes, and what adapters are built from.
 struct CompiledTool {
     outbox::ToolPolicy policy;
-    std::variant<HttpExecute, CommandExecute, SqlExecute, LogExecute> execute;
+    std::variant<HttpExecute, CommandExecute, SqlExecute, McpExecute, LogExecute> execute;
     // Empty: manual, a read tool that has none, or an effect in the outbox's own transaction.
-    std::optional<std::variant<HttpLookup, CommandLookup, SqlLookup>> lookup;
+    std::optional<std::variant<HttpLookup, CommandLookup, SqlLookup, McpLookup>> lookup;
     HttpOptions http;
     std::size_t output_limit = 0;
     std::unique_ptr<const ArgumentsSchema> arguments = nullptr;  // null: none is given

@@ -11,7 +11,30 @@ using ValueKind = config::Value::Kind;
 std::vector<std::string> known_members(AnswerKind kind) {
     if (kind == AnswerKind::command) return {"exit_code", "body", "text"};
     if (kind == AnswerKind::sql) return {"rows", "body"};
+    if (kind == AnswerKind::mcp) {
+        return {"is_error", "rpc_error", "result_type", "status", "header", "body", "text"};
+    }
     return {"status", "header", "body", "text"};
+}
+
+const char* example(AnswerKind kind) {
+    switch (kind) {
+        case AnswerKind::http:
+            return "for instance { status: 201 }";
+        case AnswerKind::command:
+            return "for instance { exit_code: 0 }";
+        case AnswerKind::sql:
+            return "for instance { rows: 1 }";
+        case AnswerKind::mcp:
+            return "for instance { is_error: false }";
+    }
+    return "";
+}
+
+std::optional<bool> compile_boolean(const config::Value& value, CompileContext& context) {
+    if (value.is(ValueKind::boolean)) return value.text == "true";
+    context.diagnostics.error(value.mark, "is_error must be true or false");
+    return std::nullopt;
 }
 
 ValueCondition compile_fixed(const config::Value& value, CompileContext& context) {
@@ -29,13 +52,7 @@ ValueCondition compile_fixed(const config::Value& value, CompileContext& context
 Condition Condition::compile(const config::Value& when, AnswerKind kind, CompileContext& context) {
     Condition result;
     if (!when.is(ValueKind::mapping)) {
-        context.diagnostics.error(
-            when.mark,
-            "when must be a mapping",
-            kind == AnswerKind::http      ? "for instance { status: 201 }"
-            : kind == AnswerKind::command ? "for instance { exit_code: 0 }"
-                                          : "for instance { rows: 1 }"
-        );
+        context.diagnostics.error(when.mark, "when must be a mapping", example(kind));
         return result;
     }
     if (when.members.empty()) {
@@ -48,13 +65,20 @@ Condition Condition::compile(const config::Value& when, AnswerKind kind, Compile
 void Condition::compile_member(
     const config::Value::Member& member, AnswerKind kind, CompileContext& context
 ) {
-    const bool http = kind == AnswerKind::http;
+    const bool mcp = kind == AnswerKind::mcp;
+    const bool http = kind == AnswerKind::http || mcp;
     if (http && member.key == "status") {
         statuses_ = NumberSet::statuses(member.value, context.diagnostics);
     } else if (kind == AnswerKind::command && member.key == "exit_code") {
         exit_codes_ = NumberSet::exit_codes(member.value, context.diagnostics);
     } else if (kind == AnswerKind::sql && member.key == "rows") {
         rows_ = NumberSet::rows(member.value, context.diagnostics);
+    } else if (mcp && member.key == "rpc_error") {
+        rpc_errors_ = NumberSet::rpc_errors(member.value, context.diagnostics);
+    } else if (mcp && member.key == "is_error") {
+        is_error_ = compile_boolean(member.value, context);
+    } else if (mcp && member.key == "result_type") {
+        result_type_ = compile_fixed(member.value, context);
     } else if (http && member.key == "header") {
         if (!member.value.is(ValueKind::mapping)) {
             context.diagnostics.error(
@@ -87,6 +111,14 @@ Holds Condition::holds(const Answer& answer, const Scope& scope) const {
         return Holds::no;
     }
     if (rows_ && !(answer.rows && rows_->contains(*answer.rows))) return Holds::no;
+    if (rpc_errors_ && !(answer.rpc_error && rpc_errors_->contains(*answer.rpc_error))) {
+        return Holds::no;
+    }
+    if (is_error_ && answer.is_error != is_error_) return Holds::no;
+    if (result_type_) {
+        const Json type(answer.result_type.value_or(""));
+        if (!result_type_->holds(answer.result_type ? &type : nullptr, scope)) return Holds::no;
+    }
     for (const auto& [name, condition] : headers_) {
         const auto* text = answer.header(name);
         const Json value = text == nullptr ? Json{} : Json(*text);
@@ -115,11 +147,22 @@ std::optional<outbox::Error> Condition::check(const Scope& scope) const {
     if (body_) {
         if (auto error = body_->check(scope)) return error;
     }
+    if (result_type_) {
+        if (auto error = result_type_->check(scope)) return error;
+    }
     return text_ ? text_->check(scope) : std::nullopt;
 }
 
 bool Condition::names_status(int from, int to) const {
     return statuses_ && statuses_->overlaps(from, to);
+}
+
+bool Condition::takes_any_error() const {
+    return is_error_ == true && !text_ && !body_;
+}
+
+bool Condition::names_rpc_error(int from, int to) const {
+    return rpc_errors_ && rpc_errors_->overlaps(from, to);
 }
 
 }  // namespace tools

@@ -13,7 +13,7 @@
 namespace tools {
 
 // Which adapter's answers a condition speaks about.
-enum class AnswerKind { http, command, sql };
+enum class AnswerKind { http, command, sql, mcp };
 
 enum class Holds {
     no,
@@ -31,6 +31,9 @@ class Condition {
     [[nodiscard]] std::optional<outbox::Error> check(const Scope& scope) const;
     // It names a status within from..to.
     [[nodiscard]] bool names_status(int from, int to) const;
+    // It takes results that an MCP tool calls an error, and says nothing about which.
+    [[nodiscard]] bool takes_any_error() const;
+    [[nodiscard]] bool names_rpc_error(int from, int to) const;
 
  private:
     void compile_member(
@@ -40,6 +43,9 @@ class Condition {
     std::optional<NumberSet> statuses_;
     std::optional<NumberSet> exit_codes_;
     std::optional<NumberSet> rows_;
+    std::optional<NumberSet> rpc_errors_;
+    std::optional<bool> is_error_;
+    std::optional<ValueCondition> result_type_;
     std::vector<std::pair<std::string, ValueCondition>> headers_;
     std::optional<PointerConditions> body_;
     std::optional<ValueCondition> text_;

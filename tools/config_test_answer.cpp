@@ -8,6 +8,8 @@
 
 #include "config/units.hpp"
 #include "outbox/overloaded.hpp"
+#include "tools/http_tool.hpp"
+#include "tools/json_rpc.hpp"
 #include "tools/value_template.hpp"
 
 namespace tools {
@@ -15,6 +17,7 @@ namespace {
 
 using outbox::Json;
 using How = ProcessEnd::How;
+using Kind = Rehearsal::Kind;
 
 std::string worded(std::string_view end, const Json& result) {
     return fmt::format("{}, result {}", end, outbox::to_text(result));
@@ -23,7 +26,30 @@ std::string worded(std::string_view end, const outbox::Error& error) {
     return fmt::format("{}, code {}: {}", end, error.code, error.message);
 }
 
+bool fits(const config::CannedAnswer& answer, Kind kind) {
+    const bool mcp = answer.rpc_error || answer.is_error || answer.result_type;
+    switch (kind) {
+        case Kind::http:
+            return !mcp && !answer.exit_code && answer.fails != "killed";
+        case Kind::command:
+            return !mcp && !answer.status && answer.fails != "reset";
+        case Kind::mcp:
+            return !answer.exit_code;
+        case Kind::none:
+            break;
+    }
+    return false;
+}
+
 }  // namespace
+
+std::string shortened(std::string text) {
+    constexpr std::size_t kLongest = 2'000;
+    if (text.size() <= kLongest) return text;
+    const auto rest = text.size() - kLongest;
+    text.resize(kLongest);
+    return text + fmt::format("… ({} more bytes)", rest);
+}
 
 std::string Carried::text() const {
     std::string out = end;
@@ -72,7 +98,7 @@ Carried carried(const outbox::Verdict& verdict) {
     return out;
 }
 
-HttpResult http_answer(const config::CannedAnswer& canned) {
+static HttpResult http_answer(const config::CannedAnswer& canned) {
     if (canned.fails) {
         const bool sent = *canned.fails != "not_sent";
         return HttpFailure{
@@ -92,7 +118,7 @@ HttpResult http_answer(const config::CannedAnswer& canned) {
     return response;
 }
 
-ProcessEnd command_answer(const config::CannedAnswer& canned) {
+static ProcessEnd command_answer(const config::CannedAnswer& canned) {
     ProcessEnd end;
     if (canned.fails == "not_sent") {
         end.code = ENOENT;
@@ -109,6 +135,73 @@ ProcessEnd command_answer(const config::CannedAnswer& canned) {
     if (canned.text) end.output = canned.text->value;
     if (canned.stderr_text) end.errors = canned.stderr_text->value;
     return end;
+}
+
+static McpEnd mcp_answer(const config::CannedAnswer& canned) {
+    if (canned.fails == "not_sent") return not_called("not_sent_connect", "as the test says");
+    if (canned.fails) {
+        const bool reset = *canned.fails == "reset";
+        return lost(
+            reset                       ? outbox::Cause::reset
+            : *canned.fails == "killed" ? outbox::Cause::killed
+                                        : outbox::Cause::timeout,
+            *canned.fails,
+            "as the test says"
+        );
+    }
+    McpEnd end;
+    if (canned.status) {
+        end.what = to_answer(std::get<HttpResponse>(http_answer(canned)));
+        return end;
+    }
+    RpcMessage message;
+    if (canned.body) {
+        auto body = outbox::parse_json(plain_json_text(*canned.body));
+        if (body.value) message.body = std::move(*body.value);
+    }
+    if (canned.rpc_error) {
+        message.kind = RpcMessage::Kind::error;
+        message.code = *canned.rpc_error;
+        message.body.set("code", Json(*canned.rpc_error));
+        if (canned.text) message.body.set("message", Json(canned.text->value));
+    } else {
+        message.kind = RpcMessage::Kind::result;
+        if (canned.result_type) message.body.set("resultType", Json(*canned.result_type));
+        if (canned.is_error) message.body.set("isError", Json(*canned.is_error));
+        Json::Array content;
+        if (canned.text) {
+            Json text;
+            text.set("type", Json("text"));
+            text.set("text", Json(canned.text->value));
+            content.push_back(std::move(text));
+        }
+        if (canned.is_error && message.body.find("content") == nullptr) {
+            message.body.set("content", Json(std::move(content)));
+        }
+    }
+    end.what = to_answer(message);
+    return end;
+}
+
+const char* answers_of(Kind kind) {
+    switch (kind) {
+        case Kind::http:
+            return "an HTTP answer: status, or fails: not_sent, timeout, reset";
+        case Kind::command:
+            return "the end of a command: exit_code, or fails: not_sent, timeout, killed";
+        case Kind::mcp:
+            return "an answer of an MCP server: is_error, rpc_error, result_type, status, or fails";
+        case Kind::none:
+            break;
+    }
+    return "no answer: nobody is asked";
+}
+
+std::optional<Rehearsal::Canned> canned_answer(const config::CannedAnswer& canned, Kind kind) {
+    if (!fits(canned, kind)) return std::nullopt;
+    if (kind == Kind::mcp) return mcp_answer(canned);
+    if (kind == Kind::http) return http_answer(canned);
+    return command_answer(canned);
 }
 
 }  // namespace tools

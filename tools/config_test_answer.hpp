@@ -7,13 +7,21 @@
 #include "config/config.hpp"
 #include "outbox/outcome.hpp"
 #include "tools/http_client.hpp"
+#include "tools/mcp_answer.hpp"
 #include "tools/process_run.hpp"
+#include "tools/rehearsal.hpp"
 
 namespace tools {
 
-// An answer of tests:, in the form the tool gets it.
-[[nodiscard]] HttpResult http_answer(const config::CannedAnswer& canned);
-[[nodiscard]] ProcessEnd command_answer(const config::CannedAnswer& canned);
+// An answer of tests:, in the form the tool gets it; empty: it is of another kind.
+[[nodiscard]] std::optional<Rehearsal::Canned> canned_answer(
+    const config::CannedAnswer& canned, Rehearsal::Kind kind
+);
+// What would have been one, for a message.
+[[nodiscard]] const char* answers_of(Rehearsal::Kind kind);
+
+// Of a text for a message, the beginning.
+[[nodiscard]] std::string shortened(std::string text);
 
 // What an outcome or a verdict carries, for comparing; borrows from it.
 struct Carried {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <boost/algorithm/string/replace.hpp>
-#include <utility>
 
 #include "config/units.hpp"
 #include "config/without_secrets.hpp"
@@ -22,18 +21,10 @@ using Kind = Rehearsal::Kind;
 
 // 2026-01-02T03:04:05Z: what templates of a time render is the same on every day.
 constexpr outbox::DbTime kThen{std::chrono::seconds{1'767'323'045}};
-constexpr std::size_t kLongest = 2'000;
 
 Json json_of(const config::Value& value) {
     auto parsed = outbox::parse_json(plain_json_text(value));
     return parsed.value ? std::move(*parsed.value) : Json{};
-}
-
-std::string shortened(std::string text) {
-    if (text.size() <= kLongest) return text;
-    const auto rest = text.size() - kLongest;
-    text.resize(kLongest);
-    return text + fmt::format("… ({} more bytes)", rest);
 }
 
 // A multi-line text in YAML ends its lines with LF, also where `newline: crlf` sends CR LF.
@@ -156,10 +147,36 @@ class Run {
                 to_text(sent.value())
             );
         } else if (const auto* http = std::get_if<HttpRequest>(&sent.value())) {
+            check_mcp(expected, http->body, what);
             check_http(expected, *http, what);
         } else {
-            check_command(expected, std::get<ProcessSpec>(sent.value()), what);
+            const auto& command = std::get<ProcessSpec>(sent.value());
+            check_mcp(expected, command.input, what);
+            check_command(expected, command, what);
         }
+    }
+
+    // What the message of a tools/call names, whichever way it goes.
+    void check_mcp(
+        const config::ExpectedRequest& expected, const std::string& message, const std::string& what
+    ) {
+        if (!expected.tool && !expected.arguments) return;
+        const auto parsed = outbox::parse_json(message);
+        const Json nothing;
+        const auto& sent = parsed.value ? *parsed.value : nothing;
+        const auto* tool = sent.at_pointer("/params/name");
+        const auto* arguments = sent.at_pointer("/params/arguments");
+        const auto* name = tool == nullptr ? nullptr : tool->as_string();
+        equal(expected.tool, name == nullptr ? "no call of a tool" : *name, what + ".tool");
+        if (!expected.arguments) return;
+        const auto wanted = json_of(*expected.arguments);
+        check(
+            arguments != nullptr && arguments->equals(wanted),
+            expected.arguments->mark,
+            what + ".arguments",
+            outbox::to_text(wanted),
+            arguments == nullptr ? "no call of a tool" : outbox::to_text(*arguments)
+        );
     }
 
     void equal(
@@ -281,29 +298,12 @@ class Run {
     ) {
         std::vector<Rehearsal::Canned> out;
         for (const auto& page : answer.pages) {
-            const bool fits = kind == Kind::http      ? !page.exit_code && page.fails != "killed"
-                              : kind == Kind::command ? !page.status && page.fails != "reset"
-                                                      : false;
-            if (!fits) {
-                check(
-                    false,
-                    page.mark,
-                    what,
-                    kind == Kind::http
-                        ? "an HTTP answer: status, or fails: not_sent, timeout, reset"
-                    : kind == Kind::command
-                        ? "the end of a command: exit_code, or fails: not_sent, "
-                          "timeout, killed"
-                        : "no answer: nobody is asked",
-                    "an answer of another kind"
-                );
+            auto answer_of_kind = canned_answer(page, kind);
+            if (!answer_of_kind) {
+                check(false, page.mark, what, answers_of(kind), "an answer of another kind");
                 return std::nullopt;
             }
-            if (kind == Kind::http) {
-                out.emplace_back(http_answer(page));
-            } else {
-                out.emplace_back(command_answer(page));
-            }
+            out.push_back(std::move(*answer_of_kind));
         }
         return out;
     }

@@ -105,6 +105,7 @@ class Exchange {
           origin_(request.origin),
           head_(request_head(request, forwarding_proxy(options, request.origin))),
           body_(request.body),
+          reader_(request.reader),
           max_body_(options.max_response_bytes),
           parser_(request.method == "HEAD", max_body_) {
         if (body_.size() > kJoinedBody) return;
@@ -186,6 +187,10 @@ class Exchange {
             } else {
                 co_return broken(origin_, got.error);
             }
+            if (reader_ != nullptr && state != ResponseParser::State::broken) {
+                auto showing = parser_.show(*reader_);
+                if (co_await std::move(showing)) break;
+            }
             auto asking = cancelled();
             cancelled_ = co_await std::move(asking);
         }
@@ -206,6 +211,7 @@ class Exchange {
     const Origin& origin_;
     std::string head_;
     std::string_view body_;
+    AnswerReader* reader_;
     std::size_t max_body_;
     ResponseParser parser_;
     std::size_t written_ = 0;

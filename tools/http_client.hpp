@@ -29,6 +29,8 @@ struct Origin {
     friend auto operator<=>(const Origin&, const Origin&) = default;
 };
 
+class AnswerReader;
+
 struct HttpRequest {
     std::string method;
     Origin origin;
@@ -37,6 +39,8 @@ struct HttpRequest {
     // CR, LF or NUL (the caller checked, the client refuses once more: not sent).
     std::vector<std::pair<std::string, std::string>> headers;
     std::string body;
+    // Reads the answer while it comes; null: it is kept until it is whole. Outlives the sending.
+    AnswerReader* reader = nullptr;
 };
 
 struct HttpResponse {
@@ -49,6 +53,17 @@ struct HttpResponse {
     bool token_was_stale = false;
     // First value of a header, by case-insensitive name.
     [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
+};
+
+// For answers that may go on for ever, such as an event stream: it is handed what came and says
+// when it has seen enough. Called within the sending, on the io thread; while it waits for
+// something nothing is read. What is compressed is not handed to it, but decoded when it is whole.
+class AnswerReader {
+ public:
+    virtual ~AnswerReader() = default;
+    // `head` has no body. What it takes out of `body` does not count against max_response_bytes any
+    // more. True: nothing behind this is needed; the connection is not used again.
+    virtual asio::awaitable<bool> read(const HttpResponse& head, std::string& body) = 0;
 };
 
 struct HttpFailure {

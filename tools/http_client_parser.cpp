@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "tools/http_client_request.hpp"
+
 namespace tools {
 
 namespace beast = boost::beast;
@@ -143,15 +145,30 @@ bool ResponseParser::reusable() const {
            parser.get().result_int() >= 200;
 }
 
-HttpResponse ResponseParser::take() {
-    auto& message = inner_->parser->get();
+HttpResponse ResponseParser::head() const {
+    const auto& message = inner_->parser->get();
     HttpResponse response;
     response.status = static_cast<int>(message.result_int());
     for (const auto& field : message) {
         response.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
     }
-    response.truncated = message.body().cut;
-    response.body = std::move(message.body().text);
+    return response;
+}
+
+boost::asio::awaitable<bool> ResponseParser::show(AnswerReader& reader) {
+    if (!inner_->parser->is_header_done()) co_return false;
+    if (!shown_) shown_ = head();
+    const auto encoding = shown_->header("Content-Encoding");
+    if (encoding && !same_name(*encoding, "identity")) co_return false;
+    auto reading = reader.read(*shown_, inner_->parser->get().body().text);
+    co_return co_await std::move(reading);
+}
+
+HttpResponse ResponseParser::take() {
+    auto response = head();
+    auto& kept = inner_->parser->get().body();
+    response.truncated = kept.cut;
+    response.body = std::move(kept.text);
     return response;
 }
 

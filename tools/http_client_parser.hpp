@@ -1,8 +1,10 @@
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/http_client.hpp"
@@ -35,15 +37,19 @@ class ResponseParser {
     // Whole, kept alive by the other side, and not a byte too many.
     [[nodiscard]] bool reusable() const;
     [[nodiscard]] HttpResponse take();
+    // Shows the reader what is there, once the head is whole. True: it needs nothing more.
+    boost::asio::awaitable<bool> show(AnswerReader& reader);
 
  private:
     State parse();
     State broken(std::string problem);
+    [[nodiscard]] HttpResponse head() const;
 
     struct Inner;
     std::unique_ptr<Inner> inner_;
     bool begun_ = false;
     std::string problem_;
+    std::optional<HttpResponse> shown_;  // the head, for a reader
 };
 
 }  // namespace tools

@@ -3,12 +3,32 @@
 #include <utility>
 
 #include "tools/http_tool.hpp"
+#include "tools/link_header.hpp"
 
 namespace tools {
 namespace {
 
 using outbox::Inconclusive;
 using outbox::Verdict;
+
+class HttpPage final : public PageRequest {
+ public:
+    explicit HttpPage(const HttpRequest& request) : request_(request) {}
+    [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const override {
+        return tools::parameter(request_.target, name);
+    }
+    [[nodiscard]] std::optional<std::string> next(
+        const Pagination& pagination, const std::string& value
+    ) const override {
+        return pagination.target(request_, value);
+    }
+    [[nodiscard]] bool is_same(const std::string& next) const override {
+        return next == request_.target;
+    }
+
+ private:
+    const HttpRequest& request_;
+};
 
 }  // namespace
 
@@ -19,7 +39,7 @@ std::optional<HttpLookup> HttpLookup::compile(
     auto compiled = RequestTemplate::compile(request, credentials, context);
     context.paginated = false;
     auto verdicts = VerdictRules::compile(request.rules, AnswerKind::http, request.result, context);
-    auto listing = Listing::compile(request, context);
+    auto listing = Listing::compile(request, AnswerKind::http, context);
     if (!listing && verdicts.empty()) {
         context.diagnostics.error(
             request.mark,
@@ -78,7 +98,7 @@ std::optional<Verdict> HttpProbe::read(
     // Only 200 is a whole listing: 206 is a part of one, 202 comes before it, 203 is somebody
     // else's.
     const bool good = answer.status == 200;
-    if (search != nullptr && good) return search->read(answer, request);
+    if (search != nullptr && good) return search->read(answer, HttpPage(request));
     auto error = describe(answer);
     if (good) error.message = "an answer that no verdict describes: " + error.message;
     if (search != nullptr) return search->incomplete(std::move(error));
@@ -97,8 +117,8 @@ asio::awaitable<Verdict> HttpProbe::ask(outbox::ToolCall call, outbox::Deadline 
         auto rendered = lookup_.request.render(scope);
         if (!rendered.ok()) co_return Inconclusive{rendered.error()};
         auto request = std::move(rendered.value());
-        if (listing != nullptr && !listing->next_target().empty()) {
-            lookup_.request.retarget(request, listing->next_target());
+        if (listing != nullptr && !listing->next_page().empty()) {
+            lookup_.request.retarget(request, listing->next_page());
         }
         const auto sent = request;
         auto sending = sender_->send(std::move(request), deadline);

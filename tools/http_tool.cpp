@@ -28,12 +28,7 @@ Outcome by_default(const Answer& answer, bool has_outcomes) {
         error.message = "an answer that no outcome describes: " + error.message;
         return outbox::Unknown{Cause::status, std::move(error)};
     }
-    if (status == 401 || status == 429) return make_outcome(AttemptEnd::retry, {}, answer);
-    if (status == 408 || status == 409 || status == 425) {
-        return make_outcome(AttemptEnd::unknown, {}, answer);
-    }
-    if (status >= 300 && status < 500) return make_outcome(AttemptEnd::rejected, {}, answer);
-    return make_outcome(AttemptEnd::unknown, {}, answer);
+    return outcome_by_status(answer);
 }
 
 Outcome of_failure(HttpFailure failure) {
@@ -44,6 +39,16 @@ Outcome of_failure(HttpFailure failure) {
 }
 
 }  // namespace
+
+Outcome outcome_by_status(const Answer& answer) {
+    const int status = answer.status.value_or(0);
+    if (status == 401 || status == 429) return make_outcome(AttemptEnd::retry, {}, answer);
+    if (status == 408 || status == 409 || status == 425) {
+        return make_outcome(AttemptEnd::unknown, {}, answer);
+    }
+    if (status >= 300 && status < 500) return make_outcome(AttemptEnd::rejected, {}, answer);
+    return make_outcome(AttemptEnd::unknown, {}, answer);
+}
 
 std::optional<HttpExecute> HttpExecute::compile(
     const config::HttpRequest& request, const Credentials& credentials, CompileContext& context
@@ -89,21 +94,8 @@ asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Dead
         auto outcome = judge(execute_, std::move(result), scope);
         const bool no_effect = std::holds_alternative<outbox::RetryLater>(outcome);
         if (first && stale && no_effect) continue;
-        if (gate_) tell_gate(with_outcome(signal, outcome));
+        if (gate_) tell(*gate_, with_outcome(signal, outcome), random_);
         co_return outcome;
-    }
-}
-
-void HttpAction::tell_gate(const LaneSignal& signal) {
-    const auto now = outbox::BootClock::now();
-    if (signal.pause) gate_->pause(*signal.pause, now);
-    switch (signal.health) {
-        case LaneSignal::Health::up:
-            return gate_->succeeded();
-        case LaneSignal::Health::down:
-            return gate_->failed(now, random_.uniform());
-        case LaneSignal::Health::unknown:
-            return;
     }
 }
 

@@ -27,6 +27,9 @@ struct HttpExecute {
 // An HTTP response as conditions and extraction see it.
 [[nodiscard]] Answer to_answer(HttpResponse response);
 
+// The defaults of the contract for an answer that is no 2xx.
+[[nodiscard]] outbox::Outcome outcome_by_status(const Answer& answer);
+
 // A 401 to a token that was kept from earlier.
 [[nodiscard]] bool token_was_stale(const HttpResult& result);
 
@@ -52,8 +55,6 @@ class HttpAction final : public Action {
         override;
 
  private:
-    void tell_gate(const LaneSignal& signal);
-
     HttpExecute execute_;
     std::shared_ptr<HttpSender> sender_;
     std::shared_ptr<outbox::LaneGate> gate_;

@@ -60,4 +60,17 @@ LaneSignal with_outcome(LaneSignal signal, const outbox::Outcome& outcome) {
     return signal;
 }
 
+void tell(outbox::LaneGate& gate, const LaneSignal& signal, outbox::Random& random) {
+    const auto now = outbox::BootClock::now();
+    if (signal.pause) gate.pause(*signal.pause, now);
+    switch (signal.health) {
+        case LaneSignal::Health::up:
+            return gate.succeeded();
+        case LaneSignal::Health::down:
+            return gate.failed(now, random.uniform());
+        case LaneSignal::Health::unknown:
+            return;
+    }
+}
+
 }  // namespace tools

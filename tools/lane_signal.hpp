@@ -3,7 +3,9 @@
 #include <chrono>
 #include <optional>
 
+#include "outbox/lane_gate.hpp"
 #include "outbox/outcome.hpp"
+#include "outbox/random.hpp"
 #include "tools/http_client.hpp"
 
 namespace tools {
@@ -24,5 +26,8 @@ struct LaneSignal {
 [[nodiscard]] LaneSignal lane_signal(const HttpResult& result);
 // The same with what the rules made of it: they know where the answer says how long to wait.
 [[nodiscard]] LaneSignal with_outcome(LaneSignal signal, const outbox::Outcome& outcome);
+
+// Hands it on to the tool's gate.
+void tell(outbox::LaneGate& gate, const LaneSignal& signal, outbox::Random& random);
 
 }  // namespace tools

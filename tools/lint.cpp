@@ -37,7 +37,8 @@ void lint_look_up(
     if (!tool.reconcile_by) return;
     const auto* request = std::get_if<config::HttpRequest>(&*tool.reconcile_by);
     const auto* sql = std::get_if<config::Sql>(&*tool.reconcile_by);
-    if (request == nullptr && sql == nullptr) return;
+    const auto* mcp = std::get_if<config::Mcp>(&*tool.reconcile_by);
+    if (request == nullptr && sql == nullptr && mcp == nullptr) return;
     const bool found = std::any_of(sought.begin(), sought.end(), [&](const Reference& reference) {
         const bool of_operation =
             reference.path == "operation.key" || reference.path == "operation.id";
@@ -45,7 +46,9 @@ void lint_look_up(
     });
     if (found) return;
     diagnostics.warning(
-        request != nullptr ? request->mark : sql->mark,
+        request != nullptr ? request->mark
+        : sql != nullptr   ? sql->mark
+                           : mcp->mark,
         tool.name + ": reconcile asks for nothing that execute sent",
         "plant {{ operation.key }} in the request and look for it: what was never written cannot "
         "be found"
@@ -57,9 +60,20 @@ void lint_key(
     const std::vector<Reference>& planted,
     config::Diagnostics& diagnostics
 ) {
+    if (names(planted, "operation.key") || names(planted, "operation.id")) return;
+    if (const auto* mcp = std::get_if<config::Mcp>(&tool.execute)) {
+        diagnostics.warning(
+            mcp->mark,
+            tool.name + ": no argument of the MCP tool carries the idempotency key",
+            "for instance arguments: { external_id: \"{{ operation.key }}\" }; it is in _meta as "
+            "dev.outboxd/idempotency-key as well, which few servers read: one that does is named "
+            "by "
+            "meta: { com.example/key: \"{{ operation.key }}\" }"
+        );
+        return;
+    }
     const auto* request = std::get_if<config::HttpRequest>(&tool.execute);
     if (request == nullptr) return;
-    if (names(planted, "operation.key") || names(planted, "operation.id")) return;
     diagnostics.warning(
         request->mark,
         tool.name + ": no idempotency key is sent to the provider",
@@ -121,6 +135,12 @@ class InlineSecrets {
     }
     void look(const config::Sql& sql) {
         for (const auto& [name, value] : sql.parameters) look(name.value, value);
+    }
+    void look(const config::Mcp& mcp) {
+        if (mcp.server) look(*mcp.server);
+        if (mcp.command) look(*mcp.command);
+        look({}, mcp.arguments);
+        look({}, mcp.meta);
     }
     void look(const config::LogAction&) {}
     void look(const config::Manual&) {}

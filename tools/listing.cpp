@@ -20,7 +20,7 @@ Error inconclusive(std::string code, std::string message) {
 }  // namespace
 
 std::optional<Listing> Listing::compile(
-    const config::HttpRequest& request, CompileContext& context
+    const config::Listing& request, AnswerKind kind, CompileContext& context
 ) {
     auto& diagnostics = context.diagnostics;
     if (!request.items) return std::nullopt;
@@ -44,7 +44,8 @@ std::optional<Listing> Listing::compile(
         );
     }
     if (request.result) listing.result = Extraction::compile(*request.result, diagnostics);
-    if (request.paginate) listing.pagination = Pagination::compile(*request.paginate, context);
+    if (request.paginate)
+        listing.pagination = Pagination::compile(*request.paginate, kind, context);
     return listing;
 }
 
@@ -68,7 +69,7 @@ std::optional<Verdict> conflict_with(
     };
 }
 
-std::optional<Verdict> ListingSearch::read(const Answer& answer, const HttpRequest& request) {
+std::optional<Verdict> ListingSearch::read(const Answer& answer, const PageRequest& request) {
     const auto* found = answer.body ? answer.body->at_pointer(listing_.items) : nullptr;
     const auto* items = found == nullptr ? nullptr : found->as_array();
     if (items == nullptr) {
@@ -103,7 +104,7 @@ std::optional<Verdict> ListingSearch::read(const Answer& answer, const HttpReque
 }
 
 std::optional<Verdict> ListingSearch::go_on(
-    const Answer& answer, const Json::Array& items, const HttpRequest& request
+    const Answer& answer, const Json::Array& items, const PageRequest& request
 ) {
     if (!listing_.pagination) {
         if (auto error = cut_short(answer, items.size(), request))
@@ -119,15 +120,15 @@ std::optional<Verdict> ListingSearch::go_on(
             "page_limit", "the listing goes on after " + std::to_string(page_) + " pages"
         ));
     }
-    const auto target = pagination.target(request, next.value);
+    const auto target = request.next(pagination, next.value);
     if (!target) {
         return incomplete(inconclusive("foreign_page", "the next page lies on another origin"));
     }
-    if (*target == request.target) {
+    if (request.is_same(*target)) {
         return incomplete(inconclusive("listing_incomplete", "the next page is the same page again")
         );
     }
-    next_target_ = *target;
+    next_page_ = *target;
     cursor_ = next.value;
     ++page_;
     return std::nullopt;
@@ -152,7 +153,7 @@ Verdict ListingSearch::incomplete(Error error) const {
 }
 
 std::optional<Error> ListingSearch::cut_short(
-    const Answer& answer, std::size_t items, const HttpRequest& request
+    const Answer& answer, std::size_t items, const PageRequest& request
 ) const {
     constexpr std::array kLimits = {
         "limit",
@@ -176,7 +177,7 @@ std::optional<Error> ListingSearch::cut_short(
         }
     }
     for (const auto* name : kLimits) {
-        const auto limit = parameter(request.target, name);
+        const auto limit = request.parameter(name);
         if (!limit) continue;
         std::size_t number = 0;
         const auto parsed = std::from_chars(limit->data(), limit->data() + limit->size(), number);

@@ -45,6 +45,11 @@ std::optional<Range> row_range(const std::string& text) {
     return Range{*number, *number};
 }
 
+std::optional<Range> error_code_range(const std::string& text) {
+    const auto number = whole(text);
+    return number ? std::optional<Range>({*number, *number}) : std::nullopt;
+}
+
 using Parse = std::optional<Range> (*)(const std::string&);
 
 std::vector<Range> ranges_of(
@@ -88,6 +93,13 @@ NumberSet NumberSet::exit_codes(const config::Value& value, config::Diagnostics&
 NumberSet NumberSet::rows(const config::Value& value, config::Diagnostics& diagnostics) {
     NumberSet set;
     set.ranges_ = ranges_of(value, diagnostics, row_range, "a number of rows: 0, 1 or [0, 1]");
+    return set;
+}
+
+NumberSet NumberSet::rpc_errors(const config::Value& value, config::Diagnostics& diagnostics) {
+    NumberSet set;
+    set.ranges_ =
+        ranges_of(value, diagnostics, error_code_range, "for instance -32602, or a list of them");
     return set;
 }
 

@@ -16,6 +16,7 @@ using ValueKind = config::Value::Kind;
 constexpr const char* kFromHint =
     "body:/next_cursor, header:link, header:X-Next, last:/id, offset or page";
 constexpr const char* kToHint = "query:cursor or url";
+constexpr const char* kToArgumentHint = "argument:cursor";
 
 // The rest behind a prefix such as "body:".
 std::optional<std::string> behind(const std::string& text, std::string_view prefix) {
@@ -25,7 +26,9 @@ std::optional<std::string> behind(const std::string& text, std::string_view pref
 
 }  // namespace
 
-Pagination Pagination::compile(const config::Value& value, CompileContext& context) {
+Pagination Pagination::compile(
+    const config::Value& value, AnswerKind kind, CompileContext& context
+) {
     Pagination result;
     auto& diagnostics = context.diagnostics;
     if (!value.is(ValueKind::mapping)) {
@@ -40,7 +43,7 @@ Pagination Pagination::compile(const config::Value& value, CompileContext& conte
             result.compile_from(member.value, context);
         } else if (member.key == "to") {
             to = true;
-            result.compile_to(member.value, context);
+            result.compile_to(member.value, kind, context);
         } else if (member.key == "more") {
             result.more_ = PointerConditions::compile(
                 member.value, "more", PointerConditions::Optional::forbidden, context
@@ -56,8 +59,11 @@ Pagination Pagination::compile(const config::Value& value, CompileContext& conte
         }
     }
     if (!from) diagnostics.error(value.mark, "paginate lacks from", kFromHint);
-    if (!to && result.from_ == From::link) result.to_url_ = to = true;
-    if (!to) diagnostics.error(value.mark, "paginate lacks to", kToHint);
+    const bool mcp = kind == AnswerKind::mcp;
+    if (!to && result.from_ == From::link && !mcp) result.to_url_ = to = true;
+    if (!to) {
+        diagnostics.error(value.mark, "paginate lacks to", mcp ? kToArgumentHint : kToHint);
+    }
     return result;
 }
 
@@ -85,17 +91,25 @@ void Pagination::compile_from(const config::Value& value, CompileContext& contex
     }
 }
 
-void Pagination::compile_to(const config::Value& value, CompileContext& context) {
-    const auto query = behind(value.text, "query:");
-    if (value.text == "url") {
+void Pagination::compile_to(const config::Value& value, AnswerKind kind, CompileContext& context) {
+    const bool mcp = kind == AnswerKind::mcp;
+    const auto name = behind(value.text, mcp ? "argument:" : "query:");
+    if (value.text == "url" && !mcp) {
         to_url_ = true;
-    } else if (query && !query->empty() && query->find("{{") == std::string::npos) {
-        to_query_ = *query;
+    } else if (name && !name->empty() && name->find("{{") == std::string::npos) {
+        to_name_ = *name;
     } else {
         context.diagnostics.error(
-            value.mark, "paginate.to \"" + value.text + "\" is not known", kToHint
+            value.mark,
+            "paginate.to \"" + value.text + "\" is not known",
+            mcp ? kToArgumentHint : kToHint
         );
     }
+}
+
+outbox::Json Pagination::argument_value(const std::string& value) const {
+    const bool counted = from_ == From::offset || from_ == From::page;
+    return counted ? Json(Json::Number{value}) : Json(value);
 }
 
 void Pagination::compile_max_pages(const config::Value& value, CompileContext& context) {
@@ -158,7 +172,7 @@ Pagination::Next Pagination::next(
 std::optional<std::string> Pagination::target(const HttpRequest& request, const std::string& value)
     const {
     if (to_url_) return same_origin_target(request, value);
-    return with_parameter(request.target, to_query_, value);
+    return with_parameter(request.target, to_name_, value);
 }
 
 }  // namespace tools

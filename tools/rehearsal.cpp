@@ -10,6 +10,7 @@
 #include "outbox/provider_key.hpp"
 #include "tools/compiled_tool.hpp"
 #include "tools/log_tool.hpp"
+#include "tools/mcp_http.hpp"
 
 namespace tools {
 namespace {
@@ -20,6 +21,7 @@ using namespace std::chrono_literals;
 struct Script {
     std::deque<Rehearsal::Canned> answers;
     std::vector<SentRequest> sent;
+    outbox::Failpoints failpoints;  // none is armed
 
     template <class Answer>
     Answer next(Answer nobody) {
@@ -98,6 +100,33 @@ class ScriptCommandProbe final : public Probe {
     Script& script_;
 };
 
+// The call as the current revision writes it, to a server that is not there.
+class ScriptMcp final : public McpServer {
+ public:
+    ScriptMcp(Script& script, const McpTemplate& call) : script_(script) {
+        if (call.server() != nullptr) credential_ = call.server()->credential();
+    }
+    asio::awaitable<McpEnd> call(McpCall call, const Scope& scope, outbox::Deadline) override {
+        if (std::holds_alternative<HttpRequest>(call.to)) {
+            auto request = shown_request(call, credential_, scope);
+            if (credential_.wants_token()) {
+                request.headers.emplace_back("Authorization", "Bearer ***");
+            }
+            script_.sent.emplace_back(std::move(request));
+        } else {
+            auto spec = std::get<ProcessSpec>(call.to);
+            spec.input = call_message(1, call, {std::string(kModernMcp), true, {}}) + "\n";
+            script_.sent.emplace_back(std::move(spec));
+        }
+        co_return script_.next(lost(outbox::Cause::timeout, "timeout", "no more answers were given")
+        );
+    }
+
+ private:
+    Script& script_;
+    RequestCredential credential_;
+};
+
 class ScriptLog final : public Action {
  public:
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall, outbox::Deadline) override {
@@ -113,6 +142,10 @@ std::unique_ptr<Action> make_action(CompiledTool& tool, Script& script) {
     if (auto* command = std::get_if<CommandExecute>(&tool.execute)) {
         return std::make_unique<ScriptCommand>(std::move(*command), script);
     }
+    if (auto* mcp = std::get_if<McpExecute>(&tool.execute)) {
+        auto server = std::make_shared<ScriptMcp>(script, mcp->call);
+        return std::make_unique<McpAction>(std::move(*mcp), std::move(server), script.failpoints);
+    }
     if (std::holds_alternative<LogExecute>(tool.execute)) return std::make_unique<ScriptLog>();
     return nullptr;
 }
@@ -127,11 +160,16 @@ std::unique_ptr<Probe> make_probe(CompiledTool& tool, Script& script) {
     if (auto* command = std::get_if<CommandLookup>(&*tool.lookup)) {
         return std::make_unique<ScriptCommandProbe>(std::move(*command), script);
     }
+    if (auto* mcp = std::get_if<McpLookup>(&*tool.lookup)) {
+        auto server = std::make_shared<ScriptMcp>(script, mcp->call);
+        return std::make_unique<McpProbe>(std::move(*mcp), std::move(server));
+    }
     return nullptr;
 }
 
-template <class Http, class Command, class Variant>
+template <class Http, class Command, class Mcp, class Variant>
 Rehearsal::Kind kind_of(const Variant& action) {
+    if (std::holds_alternative<Mcp>(action)) return Rehearsal::Kind::mcp;
     if (std::holds_alternative<Http>(action)) return Rehearsal::Kind::http;
     if (std::holds_alternative<Command>(action)) return Rehearsal::Kind::command;
     return Rehearsal::Kind::none;
@@ -192,9 +230,9 @@ std::optional<Rehearsal> Rehearsal::of(
         stage->key = compiled->policy.key;
         stage->key_namespace = config.database.key_namespace;
         stage->write = tool.write;
-        stage->execute = kind_of<HttpExecute, CommandExecute>(compiled->execute);
+        stage->execute = kind_of<HttpExecute, CommandExecute, McpExecute>(compiled->execute);
         if (compiled->lookup) {
-            stage->lookup = kind_of<HttpLookup, CommandLookup>(*compiled->lookup);
+            stage->lookup = kind_of<HttpLookup, CommandLookup, McpLookup>(*compiled->lookup);
         }
         auto action = make_action(*compiled, stage->script);
         auto probe = make_probe(*compiled, stage->script);

@@ -9,6 +9,7 @@
 #include "config/config.hpp"
 #include "outbox/tool.hpp"
 #include "tools/http_client.hpp"
+#include "tools/mcp_answer.hpp"
 #include "tools/process_run.hpp"
 #include "tools/rendered.hpp"
 #include "tools/sent_request.hpp"
@@ -20,8 +21,8 @@ namespace tools {
 // nothing is judged twice in two ways. Secrets are *** in all of it.
 class Rehearsal {
  public:
-    using Canned = std::variant<HttpResult, ProcessEnd>;
-    enum class Kind { none, http, command };
+    using Canned = std::variant<HttpResult, ProcessEnd, McpEnd>;
+    enum class Kind { none, http, command, mcp };
 
     // `name` as the queue has it: create_ticket:close for a compensation. Empty when there is no
     // such tool, or when it cannot be rehearsed: `why` says so then.

@@ -213,6 +213,14 @@ void RequestTemplate::retarget(HttpRequest& request, std::string target) const {
 }
 
 Rendered<HttpRequest> RequestTemplate::render(const Scope& scope) const {
+    auto request = render_unsigned(scope);
+    if (request.ok()) {
+        credential_.put_on(request.value(), scope, std::chrono::system_clock::now());
+    }
+    return request;
+}
+
+Rendered<HttpRequest> RequestTemplate::render_unsigned(const Scope& scope) const {
     HttpRequest request;
     request.method = method_;
     request.origin = url_.origin();
@@ -233,7 +241,6 @@ Rendered<HttpRequest> RequestTemplate::render(const Scope& scope) const {
     }
     if (auto refused = render_headers(scope, request)) return *refused;
     if (auto refused = render_body(scope, request)) return *refused;
-    credential_.put_on(request, scope, std::chrono::system_clock::now());
     return request;
 }
 

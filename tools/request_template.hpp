@@ -24,6 +24,8 @@ class RequestTemplate {
     );
 
     [[nodiscard]] Rendered<HttpRequest> render(const Scope& scope) const;
+    // Without what the credential puts on: for a body that is made later.
+    [[nodiscard]] Rendered<HttpRequest> render_unsigned(const Scope& scope) const;
     // Sends the request to another path and query of the same origin: the next page of a listing.
     void retarget(HttpRequest& request, std::string target) const;
     [[nodiscard]] const Origin& origin() const { return url_.origin(); }

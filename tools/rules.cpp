@@ -99,8 +99,27 @@ std::string default_message(const Answer& answer) {
         return "the other side answered with status " + std::to_string(*answer.status);
     if (answer.exit_code)
         return "the command ended with exit code " + std::to_string(*answer.exit_code);
+    if (answer.rpc_error)
+        return "the server answered with error " + std::to_string(*answer.rpc_error);
+    if (answer.result_type)
+        return "the server answered with a result of type " + *answer.result_type;
     if (answer.rows) return "the statement gave " + std::to_string(*answer.rows) + " rows";
     return "the answer says nothing";
+}
+
+outbox::Cause cause_of(const Answer& answer) {
+    if (answer.exit_code) return outbox::Cause::exit_code;
+    if (answer.rpc_error || answer.result_type) return outbox::Cause::mcp;
+    return outbox::Cause::status;
+}
+
+// An error of the look-up's server as a whole says nothing about what was looked for.
+bool failed_look_up(const Answer& answer) {
+    constexpr int kInternalError = -32603;
+    if (answer.rpc_error == kInternalError) return true;
+    // What the TypeScript SDK makes of them: also of a tool that it does not have.
+    if (answer.is_error == true && answer.text.starts_with("MCP error -326")) return true;
+    return answer.status && (*answer.status >= 500 || *answer.status == 401);
 }
 
 }  // namespace
@@ -125,6 +144,9 @@ Error describe(const Answer& answer) {
     if (answer.status) error.code = "status_" + std::to_string(*answer.status);
     if (answer.exit_code) error.code = "exit_" + std::to_string(*answer.exit_code);
     if (answer.rows) error.code = "rows_" + std::to_string(*answer.rows);
+    if (answer.result_type) error.code = "result_" + *answer.result_type;
+    if (answer.is_error == true) error.code = "tool_error";
+    if (answer.rpc_error) error.code = "rpc_" + std::to_string(*answer.rpc_error);
     for (const auto* pointer : kMessages) {
         if (!answer.body) break;
         if (auto text = presentable(answer.body->at_pointer(pointer), kMessageBytes)) {
@@ -161,8 +183,7 @@ outbox::Outcome make_outcome(AttemptEnd end, const Wording& wording, const Answe
             };
         }
         case AttemptEnd::unknown: {
-            const auto cause = answer.exit_code ? outbox::Cause::exit_code : outbox::Cause::status;
-            return outbox::Unknown{cause, worded(wording, answer)};
+            return outbox::Unknown{cause_of(answer), worded(wording, answer)};
         }
         case AttemptEnd::attention:
             return outbox::Attention{worded(wording, answer)};
@@ -178,7 +199,7 @@ outbox::Verdict make_verdict(ProbeEnd end, const Wording& wording, const Answer&
         }
         case ProbeEnd::absent:
             // Also where a rule names no status: a failed look-up proves nothing.
-            if (answer.status && (*answer.status >= 500 || *answer.status == 401)) {
+            if (failed_look_up(answer)) {
                 return outbox::Inconclusive{worded(wording, answer)};
             }
             return outbox::Absent{};
@@ -209,7 +230,8 @@ OutcomeRules OutcomeRules::compile(
             check_wording(rule, *end, context.diagnostics);
         }
         const bool no_effect = end == AttemptEnd::rejected || end == AttemptEnd::retry;
-        if (kind == AnswerKind::http && no_effect && compiled.when.names_status(500, 599)) {
+        const bool has_status = kind == AnswerKind::http || kind == AnswerKind::mcp;
+        if (has_status && no_effect && compiled.when.names_status(500, 599)) {
             context.diagnostics.warning(
                 rule.mark,
                 "a 5xx answer is mapped to " + rule.then.value + ", which means: no effect",
@@ -267,6 +289,20 @@ VerdictRules VerdictRules::compile(
                 rule.mark,
                 "a look-up that failed (401, 5xx) cannot mean absent",
                 "leave these statuses out: they are inconclusive by themselves"
+            );
+        }
+        if (end == ProbeEnd::absent && compiled.when.names_rpc_error(-32603, -32600)) {
+            context.diagnostics.error(
+                rule.mark,
+                "an error of the protocol (-32603 to -32600) cannot mean absent",
+                "a mistyped tool or a server that fails gives the same; these are inconclusive by "
+                "themselves"
+            );
+        } else if (end == ProbeEnd::absent && compiled.when.takes_any_error()) {
+            context.diagnostics.warning(
+                rule.mark,
+                "any error of the look-up counts as absent",
+                "say which one: { is_error: true, text: { matches: \"no such issue\" } }"
             );
         }
         result.rules_.push_back(std::move(compiled));

@@ -77,6 +77,16 @@ Json target_of(const config::Sql& sql) {
     const auto& dsn = sql.dsn->source.empty() ? sql.dsn->value : sql.dsn->source;
     return Json(Json::Array{"sql", dsn, resolved(sql.statement)});
 }
+
+// The server, and what is called there.
+Json target_of(const config::Mcp& mcp) {
+    Json::Array target{"mcp"};
+    if (mcp.server) target.push_back(target_of(*mcp.server));
+    if (mcp.command) target.push_back(target_of(*mcp.command));
+    target.emplace_back(resolved(mcp.tool));
+    return Json(std::move(target));
+}
+
 Json target_of(const config::LogAction&) {
     return Json("log");
 }

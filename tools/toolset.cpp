@@ -8,6 +8,7 @@
 #include "tools/encoding.hpp"
 #include "tools/http_senders.hpp"
 #include "tools/log_tool.hpp"
+#include "tools/mcp_servers.hpp"
 
 namespace tools {
 namespace {
@@ -112,6 +113,7 @@ std::unique_ptr<Action> make_action(
     CompiledTool& tool,
     const Services& services,
     HttpSenders& senders,
+    McpServers& servers,
     std::shared_ptr<outbox::LaneGate> gate
 ) {
     if (auto* http = std::get_if<HttpExecute>(&tool.execute)) {
@@ -127,11 +129,17 @@ std::unique_ptr<Action> make_action(
         auto database = services.databases->open(sql->sql.dsn);
         return std::make_unique<SqlAction>(std::move(*sql), std::move(database));
     }
+    if (auto* mcp = std::get_if<McpExecute>(&tool.execute)) {
+        auto server = servers.of(mcp->call, tool.http);
+        return std::make_unique<McpAction>(
+            std::move(*mcp), std::move(server), services.failpoints, std::move(gate)
+        );
+    }
     return std::make_unique<LogAction>(services.log);
 }
 
 std::unique_ptr<Probe> make_probe(
-    CompiledTool& tool, const Services& services, HttpSenders& senders
+    CompiledTool& tool, const Services& services, HttpSenders& senders, McpServers& servers
 ) {
     if (tool.policy.own_transaction) return std::make_unique<OwnTransactionProbe>();
     if (!tool.lookup)
@@ -145,6 +153,10 @@ std::unique_ptr<Probe> make_probe(
         auto database = services.databases->open(sql->sql.dsn);
         return std::make_unique<SqlProbe>(std::move(*sql), std::move(database));
     }
+    if (auto* mcp = std::get_if<McpLookup>(&*tool.lookup)) {
+        auto server = servers.of(mcp->call, tool.http);
+        return std::make_unique<McpProbe>(std::move(*mcp), std::move(server));
+    }
     return std::make_unique<CommandProbe>(
         std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit
     );
@@ -152,7 +164,9 @@ std::unique_ptr<Probe> make_probe(
 
 // Only what is asked over the network can be down, or ask for patience.
 std::shared_ptr<outbox::LaneGate> make_gate(const CompiledTool& tool, outbox::Observer* observer) {
-    if (!std::holds_alternative<HttpExecute>(tool.execute)) return nullptr;
+    const auto* mcp = std::get_if<McpExecute>(&tool.execute);
+    const bool network = mcp != nullptr && mcp->call.server() != nullptr;
+    if (!network && !std::holds_alternative<HttpExecute>(tool.execute)) return nullptr;
     auto gate = std::make_shared<outbox::LaneGate>();
     if (observer == nullptr) return gate;
     gate->on_breaker = [observer, name = tool.policy.name](bool open) {
@@ -191,11 +205,12 @@ std::unique_ptr<outbox::Toolset> build_toolset(
     if (diagnostics.has_errors()) return nullptr;
     const auto mask = make_mask(config);
     HttpSenders senders(config, services, mask);
+    McpServers servers(senders);
     auto toolset = std::make_unique<outbox::Toolset>();
     for (auto& tool : compiled) {
         auto gate = make_gate(tool, services.observer);
-        auto action = make_action(tool, services, senders, gate);
-        auto probe = make_probe(tool, services, senders);
+        auto action = make_action(tool, services, senders, servers, gate);
+        auto probe = make_probe(tool, services, senders, servers);
         toolset->add(
             {std::move(tool.policy),
              std::make_unique<AdapterTool>(

@@ -8,6 +8,7 @@ import { ConnectProxy } from './connect_proxy.mjs';
 import { Mail } from './mail.mjs';
 import { GoogleCalendar, ObjectStore } from './providers/conditional.mjs';
 import { Stripe, Zendesk } from './providers/keyed.mjs';
+import { McpTracker } from './providers/mcp.mjs';
 import { PagerDuty } from './providers/queued.mjs';
 import { GitHub, Jira, RequestTracker, ServiceNow, Slack } from './providers/searched.mjs';
 import { ProviderServer } from './providers/server.mjs';
@@ -17,7 +18,7 @@ import { Radicale } from './radicale.mjs';
 export const folder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../config/cookbook');
 
 export const secrets = {
-  caldav: 'caldav-secret', github: 'github-secret', google: 'google-secret', jira_api_token: 'jira-secret', object_store: 'store-secret',
+  caldav: 'caldav-secret', github: 'github-secret', google: 'google-secret', jira_api_token: 'jira-secret', mcp: 'mcp-secret', object_store: 'store-secret',
   pagerduty_api_key: 'pager-secret', pagerduty_routing_key: 'R'.repeat(32), request_tracker: '1-14-secret', servicenow: 'snow-secret',
   slack: 'xoxb-secret', stripe: 'rk_test_secret', whsec: `whsec_${Buffer.from('a secret of twenty-eight bytes').toString('base64')}`, zendesk: 'zendesk-secret',
 };
@@ -30,6 +31,7 @@ export const tools = {
   google_calendar_event: { tool: 'calendar_event', args: (title) => ({ title, start: '2026-12-01T10:00:00Z', end: '2026-12-01T11:00:00Z' }), result: (e) => ({ id: e.id, url: e.htmlLink }) },
   inhouse_webhook: { tool: 'book_shipment', args: (order) => ({ order, weight_grams: 500 }), marker: (name) => name.toUpperCase().replaceAll('_', '-'), result: (e) => ({ shipment: e.shipment }) },
   jira_issue: { tool: 'jira_issue', args: (summary) => ({ summary, text: 'db-1 is full' }), result: (e) => ({ id: e.id, key: e.key }) },
+  mcp_server: { tool: 'mcp_issue', args: (title) => ({ title, text: 'db-1 is full' }), result: (e) => ({ id: e.id, url: e.url }) },
   object_store: { tool: 'archive_report', args: (text) => ({ text }), result: (e) => ({ name: e.name, generation: e.generation }) },
   pagerduty: { tool: 'page_on_call', args: (summary) => ({ summary, source: 'db-1' }), result: (e) => ({ id: e.id, number: e.incident_number, url: e.html_url }) },
   request_tracker: { tool: 'rt_ticket', args: (subject) => ({ subject, text: 'It is on fire' }), result: (e) => ({ id: e.id, url: e._url }) },
@@ -61,6 +63,7 @@ export class Cookbook {
     book.sides = {
       github_issue: new GitHub({ secret: s.github }), google_calendar_event: new GoogleCalendar({ secret: s.google }),
       inhouse_webhook: new Shipping({ secret: s.whsec }), jira_issue: new Jira({ user: 'bot@example.com', secret: s.jira_api_token }),
+      mcp_server: new McpTracker({ secret: s.mcp }),
       object_store: new ObjectStore({ secret: s.object_store }), pagerduty: new PagerDuty({ secret: s.pagerduty_api_key, routingKey: s.pagerduty_routing_key }),
       request_tracker: new RequestTracker({ secret: s.request_tracker }), servicenow_incident: new ServiceNow({ user: 'outboxd', secret: s.servicenow }),
       slack_message: new Slack({ secret: s.slack }), stripe_refund: new Stripe({ secret: s.stripe }),

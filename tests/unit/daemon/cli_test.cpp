@@ -224,8 +224,9 @@ TEST_CASE("what is not in this version is refused once, and nothing else is said
     const ConfigFile file(R"(version: 1
 tools:
   grant:
-    execute: { type: mcp, url: "https://h.example/mcp", tool: x }
-    reconcile: { type: manual, reason: "nobody can tell" }
+    effect: write
+    execute: { type: log }
+    reconcile: { type: resend }
   key:
     execute: { type: http, method: POST, url: "https://h.example/x", headers: { K: "{{ operation.key }}" } }
     key: { encoding: uuid, max_length: 20 }
@@ -243,7 +244,7 @@ tools:
     CHECK(
         said ==
         std::vector<std::string>{
-            "tools.grant.execute.type: mcp is not in this version",
+            "tools.grant.reconcile.type: resend is not in this version",
             "tools.key.key.max_length: a uuid needs 36 characters and cannot be cut, 20 are left"
         }
     );
