@@ -79,6 +79,7 @@ App::App(AppOptions options, StderrLog& log)
       ),
       stop_(io_.get_executor()),
       sample_bell_(io_.get_executor()),
+      retention_bell_(io_.get_executor()),
       watchdog_bell_(io_.get_executor()),
       postgres_bell_(io_.get_executor()) {
     metrics_.add_credentials(credentials_of(options_.config));
@@ -228,6 +229,7 @@ asio::awaitable<void> App::serve() {
              {"admin", fmt::format("{}:{}", options_.config.admin.host, admin_.port())}}
         );
         if (options_.on_ready) options_.on_ready();
+        supporting_.spawn("retention", keep_retention());
     }
 
     while (stop_requests_ == 0) co_await stop_.wait();
@@ -236,7 +238,8 @@ asio::awaitable<void> App::serve() {
     co_await working_.join();
 
     ended_ = true;
-    for (auto* bell : {&sample_bell_, &watchdog_bell_, &postgres_bell_}) bell->ring();
+    for (auto* bell : {&sample_bell_, &retention_bell_, &watchdog_bell_, &postgres_bell_})
+        bell->ring();
     admin_.stop();
     signals_.cancel();
     if (!generations_.empty()) io_.stop();  // a tool did not let go: run() sees to it

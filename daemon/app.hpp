@@ -2,6 +2,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "daemon/metrics.hpp"
 #include "outbox/bell.hpp"
 #include "outbox/failpoint.hpp"
+#include "outbox/pg/retention.hpp"
 #include "outbox/pg/sql_database.hpp"
 #include "outbox/task_group.hpp"
 
@@ -62,6 +65,10 @@ class App {
     asio::awaitable<void> sample();
     asio::awaitable<void> roll_up();
     asio::awaitable<void> look_at_horizon();
+    asio::awaitable<void> keep_retention();
+    asio::awaitable<std::int64_t> prune(
+        outbox::pg::Prune what, std::chrono::milliseconds older_than
+    );
     asio::awaitable<void> feed_watchdog();
     asio::awaitable<void> mind_postgres();
     void reload();
@@ -86,6 +93,7 @@ class App {
     outbox::Bell stop_;
     outbox::Bell sample_bell_;
     HorizonAge horizon_age_;
+    outbox::Bell retention_bell_;
     outbox::Bell watchdog_bell_;
     outbox::Bell postgres_bell_;
     int stop_requests_ = 0;

@@ -123,6 +123,32 @@ void add_json_option(CLI::App& command, Context& context) {
     command.add_flag("--json", context.json, "JSON: one document, or one a line for lists");
 }
 
+void add_shared_options(CLI::App& command, Context& context) {
+    add_config_option(command, context);
+    add_database_option(command, context);
+    add_json_option(command, context);
+}
+
+namespace {
+
+std::string not_blank(const std::string& text) {
+    return text.find_first_not_of(" \t\r\n") == std::string::npos ? "it is blank" : "";
+}
+
+}  // namespace
+
+CLI::Option* add_reason_option(CLI::App& command, std::string& reason) {
+    return command.add_option("--reason", reason, "Why; it is kept")
+        ->type_name("TEXT")
+        ->check(not_blank);
+}
+
+CLI::Option* add_actor_option(CLI::App& command, std::string& actor) {
+    return command.add_option("--actor", actor, "Who says so; it is kept")
+        ->type_name("NAME")
+        ->check(not_blank);
+}
+
 std::string given_database(const Context& context) {
     if (!context.database.empty()) return context.database;
     const char* variable = std::getenv("OUTBOXD_DATABASE");
@@ -179,7 +205,11 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_enqueue_command(app, context);
     add_compensate_command(app, context);
     add_reading_commands(app, context);
+    add_resolve_command(app, context);
+    add_bulk_commands(app, context);
     add_steering_commands(app, context);
+    add_retention_commands(app, context);
+    add_doctor_command(app, context);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::CallForHelp& error) {

@@ -6,20 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "config/units.hpp"
 #include "daemon/command.hpp"
+#include "daemon/filter.hpp"
 #include "daemon/output.hpp"
 #include "daemon/text.hpp"
-#include "outbox/operation.hpp"
 #include "outbox/pg/client.hpp"
 
 namespace outboxd {
 namespace {
-
-struct ListOptions {
-    outbox::pg::ListFilter filter;
-    std::string older_than;
-};
 
 std::vector<outbox::Json> rows_of(const std::vector<std::string>& texts) {
     std::vector<outbox::Json> rows;
@@ -55,25 +49,14 @@ int events(Context& context, const std::string& id) {
     return kDone;
 }
 
-int list(Context& context, ListOptions& options) {
-    for (const auto& status : options.filter.statuses) {
-        if (outbox::parse_status(status)) continue;
-        throw CommandError(
-            kUsage,
-            "--status is one of pending, scheduled, attempting, unknown, succeeded, failed, "
-            "cancelled"
-        );
-    }
-    if (!options.older_than.empty()) {
-        options.filter.older_than = config::parse_duration(options.older_than);
-        if (!options.filter.older_than) {
-            throw CommandError(kUsage, "--older-than takes a duration with its unit, such as 15m");
-        }
-    }
+int list(Context& context, FilterOptions& options) {
+    read_filter(options);
     outbox::pg::Client client(database_of(context));
     const auto rows = rows_of(client.list(options.filter));
     print_rows(
-        context, rows, {"operation_id", "tool", "status", "attempts", "attention", "created_at"}
+        context,
+        rows,
+        {"operation_id", "tool", "status", "attempts", "attention", "created_at", "seq"}
     );
     return kDone;
 }
@@ -95,12 +78,6 @@ int stats(Context& context) {
          "replay_rate_30d"}
     );
     return kDone;
-}
-
-void add_shared_options(CLI::App& command, Context& context) {
-    add_config_option(command, context);
-    add_database_option(command, context);
-    add_json_option(command, context);
 }
 
 }  // namespace
@@ -125,20 +102,21 @@ void add_reading_commands(CLI::App& app, Context& context) {
     });
 
     auto* list_command = app.add_subcommand("list", "Operations, newest first");
-    auto options = std::make_shared<ListOptions>();
-    auto& filter = options->filter;
-    list_command->add_option("--status", filter.statuses, "Only these; may be repeated")
-        ->type_name("S")
-        ->allow_extra_args(false);
-    list_command->add_option("--tool", filter.tool, "Only this tool")->type_name("T");
-    list_command->add_option("--older-than", options->older_than, "Created longer ago than this")
-        ->type_name("D");
-    list_command->add_flag("--attention", filter.attention, "Only what waits for a person");
-    list_command->add_option("--limit", filter.limit, "At most so many (100)")
+    auto options = std::make_shared<FilterOptions>();
+    add_filter_options(*list_command, *options);
+    options->filter.limit = 100;
+    list_command->add_option("--limit", options->filter.limit, "At most so many (100)")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
+        ->check(CLI::Range(std::int64_t{1}, kMostRows));
+    list_command->add_option("--after", options->filter.after, "Go on behind the row with this seq")
+        ->type_name("SEQ");
     add_shared_options(*list_command, context);
-    list_command->footer("Example:\n  outboxd list --status unknown --older-than 15m");
+    list_command->footer(
+        "Examples:\n"
+        "  outboxd list --status unknown --older-than 15m\n"
+        "  outboxd list --attention\n"
+        "  outboxd list --tool create_ticket --limit 1000 --after 482911 --json"
+    );
     list_command->callback([&context, options] {
         context.command = [&context, options] { return list(context, *options); };
     });

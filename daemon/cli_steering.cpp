@@ -1,9 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "daemon/command.hpp"
 #include "daemon/output.hpp"
@@ -12,33 +13,25 @@
 namespace outboxd {
 namespace {
 
-// What is steered, an operation or a tool, and why.
+// What is steered, an operation or a tool, why, and by whom.
 struct Target {
     std::string name;
     std::string reason;
+    std::string actor;
 };
 
-// Calls one function of the contract; its word is the answer, "done" when it is the wanted one.
+enum class Asks { nothing, reason, reason_and_actor };
+
+// Calls one function of the contract; its word is the answer.
 struct Verb {
     const char* name;
     const char* help;
     const char* target;
-    bool with_reason;
-    bool reason_required;
-    const char* done;
+    Asks asks;
+    std::vector<std::string> done;  // the words that are no "no"
     std::string (*call)(outbox::pg::Client& client, const Target& target);
-    const char* example;
+    const char* footer;
 };
-
-std::string cancel(outbox::pg::Client& client, const Target& target) {
-    return client.cancel(
-        target.name, target.reason.empty() ? std::nullopt : std::optional(target.reason)
-    );
-}
-
-std::string retry(outbox::pg::Client& client, const Target& target) {
-    return client.retry(target.name, target.reason);
-}
 
 std::string pause(outbox::pg::Client& client, const Target& target) {
     return client.pause_tool(target.name, target.reason);
@@ -48,71 +41,70 @@ std::string resume(outbox::pg::Client& client, const Target& target) {
     return client.resume_tool(target.name);
 }
 
-constexpr Verb kVerbs[] = {
-    {"cancel",
-     "Take an operation back before its first attempt",
-     "ID",
-     true,
-     false,
-     "cancelled",
-     cancel,
-     "outboxd cancel op-12345 --reason 'ordered by mistake'"},
-    {"retry",
-     "Arm a failed operation (no effect) once more",
-     "ID",
-     true,
-     true,
-     "armed",
-     retry,
-     "outboxd retry op-12345 --reason 'the account exists now'"},
-    {"pause",
-     "No new attempts of a tool, anywhere",
-     "TOOL",
-     true,
-     true,
-     "paused",
-     pause,
-     "outboxd pause create_ticket --reason 'the help desk is being moved'"},
-    {"resume",
-     "End a pause",
-     "TOOL",
-     false,
-     false,
-     "resumed",
-     resume,
-     "outboxd resume create_ticket"},
-};
+std::string probe(outbox::pg::Client& client, const Target& target) {
+    return client.probe(target.name);
+}
+
+std::string acknowledge(outbox::pg::Client& client, const Target& target) {
+    return client.acknowledge(target.name, target.reason, target.actor);
+}
+
+const std::vector<Verb>& verbs() {
+    static const std::vector<Verb> all{
+        {"probe",
+         "Ask the other side now whether an unknown operation happened",
+         "ID",
+         Asks::nothing,
+         {"asked", "probing"},
+         probe,
+         "A daemon that serves the tool asks within a second or so, also about what waits for a\n"
+         "person. The answer is in: outboxd events ID\n\n"
+         "Answers: asked, probing (it is being asked already); exit 1: not_unknown, not_found.\n\n"
+         "Example:\n  outboxd probe op-12345"},
+        {"acknowledge",
+         "Clear the flag of an operation that is final: you know, and did what it takes",
+         "ID",
+         Asks::reason_and_actor,
+         {"acknowledged"},
+         acknowledge,
+         "Answers: acknowledged; exit 1: nothing_to_acknowledge, not_found.\n\n"
+         "Example:\n  outboxd acknowledge op-12345 --reason 'closed T-8 by hand' --actor ann"},
+        {"pause",
+         "No new attempts of a tool, anywhere",
+         "TOOL",
+         Asks::reason,
+         {"paused"},
+         pause,
+         "What runs ends, and look-ups go on.\n\n"
+         "Example:\n  outboxd pause create_ticket --reason 'the help desk is being moved'"},
+        {"resume",
+         "End a pause",
+         "TOOL",
+         Asks::nothing,
+         {"resumed"},
+         resume,
+         "Example:\n  outboxd resume create_ticket"},
+    };
+    return all;
+}
 
 int steer(Context& context, const Verb& verb, const Target& target) {
     outbox::pg::Client client(database_of(context));
     const std::string answer = verb.call(client, target);
-    if (context.json) {
-        outbox::Json document;
-        document.set("answer", answer);
-        context.console.out << outbox::to_text(document) << '\n';
-    } else {
-        context.console.out << answer << '\n';
-    }
-    return answer == verb.done ? kDone : kNo;
-}
-
-void add_shared_options(CLI::App& command, Context& context) {
-    add_config_option(command, context);
-    add_database_option(command, context);
-    add_json_option(command, context);
+    print_answer(context, answer);
+    return std::find(verb.done.begin(), verb.done.end(), answer) != verb.done.end() ? kDone : kNo;
 }
 
 void add_verb(CLI::App& app, Context& context, const Verb& verb) {
     auto* command = app.add_subcommand(verb.name, verb.help);
     auto target = std::make_shared<Target>();
     command->add_option("target", target->name, "Which")->required()->type_name(verb.target);
-    if (verb.with_reason) {
-        command->add_option("--reason", target->reason, "Why; it is kept")
-            ->required(verb.reason_required)
-            ->type_name("TEXT");
+    if (verb.asks != Asks::nothing) add_reason_option(*command, target->reason)->required();
+    if (verb.asks == Asks::reason_and_actor) {
+        add_actor_option(*command, target->actor)->required();
     }
     add_shared_options(*command, context);
-    command->footer(std::string("Example:\n  ") + verb.example);
+    command->footer(verb.footer);
     command->callback([&context, &verb, target] {
         context.command = [&context, &verb, target] { return steer(context, verb, *target); };
     });
@@ -145,7 +137,7 @@ void add_listing(
 }  // namespace
 
 void add_steering_commands(CLI::App& app, Context& context) {
-    for (const auto& verb : kVerbs) add_verb(app, context, verb);
+    for (const auto& verb : verbs()) add_verb(app, context, verb);
     add_listing(
         app,
         context,

@@ -13,7 +13,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace outboxd {
 
@@ -59,11 +60,20 @@ void add_enqueue_command(CLI::App& app, Context& context);
 void add_compensate_command(CLI::App& app, Context& context);
 void add_reading_commands(CLI::App& app, Context& context);
 void add_steering_commands(CLI::App& app, Context& context);
+void add_bulk_commands(CLI::App& app, Context& context);
+void add_resolve_command(CLI::App& app, Context& context);
+void add_retention_commands(CLI::App& app, Context& context);
+void add_doctor_command(CLI::App& app, Context& context);
 
 // Options that several commands share.
 void add_database_option(CLI::App& command, Context& context);
 void add_config_option(CLI::App& command, Context& context);
 void add_json_option(CLI::App& command, Context& context);
+// The three of them.
+void add_shared_options(CLI::App& command, Context& context);
+// --reason and --actor, which are kept; blank ones are refused.
+CLI::Option* add_reason_option(CLI::App& command, std::string& reason);
+CLI::Option* add_actor_option(CLI::App& command, std::string& actor);
 
 // --database, else OUTBOXD_DATABASE, else the configuration's; throws when there is none.
 [[nodiscard]] std::string database_of(const Context& context);

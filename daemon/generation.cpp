@@ -63,7 +63,7 @@ Generation::Generation(
           surroundings.failpoints,
           settings_of(config, worker)
       ),
-      sampled_(executor_) {
+      answered_(executor_) {
     if (!config.worker.wakeup) return;
     outbox::pg::ListenerOptions options{
         .dsn = surroundings.dsn,
@@ -88,12 +88,12 @@ asio::awaitable<void> Generation::run() {
         co_await asio::post(executor_, asio::use_awaitable);
     }
     // Last: from here to the owner's destructor nothing else runs.
-    while (sampling_) co_await sampled_.wait();
+    while (asking_ > 0) co_await answered_.wait();
 }
 
 template <class Answer>
 asio::awaitable<Answer> Generation::ask(asio::awaitable<Answer> asking) {
-    sampling_ = true;
+    ++asking_;
     Answer answer;
     std::exception_ptr failure;
     try {
@@ -101,14 +101,20 @@ asio::awaitable<Answer> Generation::ask(asio::awaitable<Answer> asking) {
     } catch (...) {
         failure = std::current_exception();
     }
-    sampling_ = false;
-    sampled_.ring();
+    --asking_;
+    answered_.ring();
     if (failure) std::rethrow_exception(failure);
     co_return answer;
 }
 
 asio::awaitable<std::vector<outbox::ToolSample>> Generation::sample() {
     return ask(store_.sample());
+}
+
+asio::awaitable<outbox::pg::PrunePage> Generation::prune(
+    outbox::pg::Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
+) {
+    return ask(store_.prune(what, older_than, after, rows));
 }
 
 asio::awaitable<outbox::RollUp> Generation::roll_up() {

@@ -56,10 +56,13 @@ class Generation {
 
     [[nodiscard]] const outbox::Engine& engine() const { return engine_; }
     // The sampled gauges, and what was enqueued and replayed since; run() does not return before
-    // the answer is there. One at a time.
+    // the answers are there.
     asio::awaitable<std::vector<outbox::ToolSample>> sample();
     asio::awaitable<outbox::RollUp> roll_up();
     asio::awaitable<outbox::pg::Horizon> horizon();
+    asio::awaitable<outbox::pg::PrunePage> prune(
+        outbox::pg::Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
+    );
 
  private:
     Generation(
@@ -77,8 +80,8 @@ class Generation {
     outbox::pg::PgStore store_;
     outbox::Engine engine_;
     std::unique_ptr<outbox::pg::Listener> listener_;  // null: worker.wakeup is off
-    outbox::Bell sampled_;
-    bool sampling_ = false;
+    outbox::Bell answered_;
+    int asking_ = 0;  // calls under way
 };
 
 }  // namespace outboxd

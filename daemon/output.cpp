@@ -38,6 +38,16 @@ void print_row(const Context& context, const outbox::Json& row) {
     context.console.out << table.text();
 }
 
+void print_answer(const Context& context, const std::string& answer) {
+    if (context.json) {
+        outbox::Json document;
+        document.set("answer", answer);
+        context.console.out << outbox::to_text(document) << '\n';
+    } else {
+        context.console.out << answer << '\n';
+    }
+}
+
 void print_rows(
     const Context& context,
     std::span<const outbox::Json> rows,

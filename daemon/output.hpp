@@ -16,6 +16,9 @@ namespace outboxd {
 // One row: a JSON document, or "name  value" lines without the empty ones.
 void print_row(const Context& context, const outbox::Json& row);
 
+// The word that a function of the contract answers: as it is, or {"answer": WORD}.
+void print_answer(const Context& context, const std::string& answer);
+
 // A list: one JSON document a line, or a table of the given columns.
 void print_rows(
     const Context& context,

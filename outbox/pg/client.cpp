@@ -1,5 +1,7 @@
 #include "outbox/pg/client.hpp"
 
+#include <algorithm>
+
 #include "outbox/pg/array_text.hpp"
 #include "outbox/pg/migrator.hpp"
 #include "outbox/pg/pg_error.hpp"
@@ -16,6 +18,11 @@ constexpr SessionSettings kPatient{
 };
 
 constexpr int kNamespaceTries = 5;
+
+// Rows per transaction. Cancelling takes a sub-transaction for each, and beyond 64 of them every
+// other session has to look them up on disk.
+constexpr std::int64_t kChunk = 50;
+constexpr std::int64_t kListPage = 1000;
 
 std::optional<std::string> clean(const std::optional<std::string>& text) {
     return text ? std::optional(without_nul(*text)) : std::nullopt;
@@ -91,7 +98,14 @@ std::vector<std::string> Client::events(const std::string& operation_id) {
     return read_texts(session_.read(sql::list_events, {without_nul(operation_id)}));
 }
 
-std::vector<std::string> Client::list(const ListFilter& filter) {
+template <class OnRow>
+void Client::walk(
+    const std::string& statement,
+    const ListFilter& filter,
+    std::int64_t page,
+    const std::optional<std::string>& reason,
+    OnRow on_row
+) {
     std::optional<std::string> statuses;
     if (!filter.statuses.empty()) {
         ArrayText array;
@@ -104,14 +118,53 @@ std::vector<std::string> Client::list(const ListFilter& filter) {
     if (filter.older_than) {
         age = std::to_string(filter.older_than->count());
     }
-    return read_texts(session_.read(
-        sql::list_operations,
-        {statuses,
-         clean(filter.tool),
-         age,
-         filter.attention ? "t" : "f",
-         std::to_string(filter.limit)}
-    ));
+    auto after = filter.after;
+    for (std::int64_t left = filter.limit; left > 0;) {
+        const auto rows = std::min(left, page);
+        Parameters parameters{
+            statuses,
+            clean(filter.tool),
+            age,
+            filter.attention ? "t" : "f",
+            after ? std::optional(std::to_string(*after)) : std::nullopt,
+            std::to_string(rows)
+        };
+        if (reason) {
+            parameters.push_back(clean(reason));
+        }
+        const auto found =
+            reason ? session_.write(statement, parameters) : session_.read(statement, parameters);
+        for (const auto& row : found) {
+            after = row[0].as<std::int64_t>();
+            on_row(row[1].c_str());
+        }
+        left = static_cast<std::int64_t>(found.size()) < rows ? 0 : left - rows;
+    }
+}
+
+std::vector<std::string> Client::list(const ListFilter& filter) {
+    std::vector<std::string> rows;
+    walk(sql::list_operations, filter, kListPage, std::nullopt, [&](const char* row) {
+        rows.emplace_back(row);
+    });
+    return rows;
+}
+
+void Client::bulk(
+    Bulk what, const ListFilter& filter, const std::string& reason, Answers& answers
+) {
+    const auto count = [&](const char* answer) { ++answers[answer]; };
+    switch (what) {
+        case Bulk::match:
+            walk(sql::match_operations, filter, kListPage, std::nullopt, count);
+            break;
+        case Bulk::cancel:
+            walk(sql::cancel_operations, filter, kChunk, reason, count);
+            break;
+        case Bulk::retry:
+            walk(sql::retry_operations, filter, kChunk, reason, count);
+            break;
+    }
 }
 
 std::string Client::cancel(
@@ -124,6 +177,34 @@ std::string Client::cancel(
 std::string Client::retry(const std::string& operation_id, const std::string& reason) {
     auto rows =
         session_.write(sql::retry_operation, {without_nul(operation_id), without_nul(reason)});
+    return rows[0][0].c_str();
+}
+
+std::string Client::probe(const std::string& operation_id) {
+    auto rows = session_.write(sql::probe_operation, {without_nul(operation_id)});
+    return rows[0][0].c_str();
+}
+
+std::string Client::acknowledge(
+    const std::string& operation_id, const std::string& reason, const std::string& actor
+) {
+    auto rows = session_.write(
+        sql::acknowledge_operation,
+        {without_nul(operation_id), without_nul(reason), without_nul(actor)}
+    );
+    return rows[0][0].c_str();
+}
+
+std::string Client::resolve(const ResolveCall& call) {
+    auto rows = session_.write(
+        sql::resolve_operation,
+        {without_nul(call.operation_id),
+         call.verdict,
+         without_nul(call.reason),
+         without_nul(call.actor),
+         std::to_string(call.expected_epoch),
+         clean(call.result)}
+    );
     return rows[0][0].c_str();
 }
 
@@ -147,6 +228,18 @@ std::vector<std::string> Client::tools() {
 
 std::vector<std::string> Client::workers() {
     return read_texts(session_.read(sql::list_workers, {}));
+}
+
+PrunePage Client::prune(
+    Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
+) {
+    return pg::prune(session_, what, older_than, after, rows);
+}
+
+ForgetPage Client::forget_keys(
+    std::chrono::milliseconds older_than, std::int64_t after, int rows, bool dry_run
+) {
+    return pg::forget_keys(session_, older_than, after, rows, dry_run);
 }
 
 std::string Client::claim_namespace(const std::string& wanted) {

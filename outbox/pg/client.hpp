@@ -1,10 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "outbox/pg/retention.hpp"
 #include "outbox/pg/session.hpp"
 
 namespace outbox::pg {
@@ -39,7 +42,24 @@ struct ListFilter {
     std::optional<std::chrono::milliseconds> older_than;
     bool attention = false;
     std::int64_t limit = 100;
+    std::optional<std::int64_t> after;  // seq behind which to go on
 };
+
+// What a person found out about an operation that is unknown; parameters of outbox.resolve.
+struct ResolveCall {
+    std::string operation_id;
+    std::string verdict;  // applied | not_applied
+    std::string reason;
+    std::string actor;
+    int expected_epoch = 0;
+    std::optional<std::string> result;  // JSON text
+};
+
+// What to do with everything that a filter matches.
+enum class Bulk { match, cancel, retry };
+
+// How many were answered with which word.
+using Answers = std::map<std::string, std::int64_t>;
 
 // The schema does not fit this build: missing, too old, or changed by a newer one.
 class SchemaMismatch : public StoreError {
@@ -70,12 +90,28 @@ class Client {
         const std::string& operation_id, const std::optional<std::string>& reason
     );
     [[nodiscard]] std::string retry(const std::string& operation_id, const std::string& reason);
+    [[nodiscard]] std::string probe(const std::string& operation_id);
+    [[nodiscard]] std::string acknowledge(
+        const std::string& operation_id, const std::string& reason, const std::string& actor
+    );
+    [[nodiscard]] std::string resolve(const ResolveCall& call);
+    // All that match, up to the filter's limit, in transactions of a few rows each. What was done
+    // before an error stays done, and is in `answers`.
+    void bulk(Bulk what, const ListFilter& filter, const std::string& reason, Answers& answers);
     [[nodiscard]] std::string pause_tool(const std::string& tool, const std::string& reason);
     [[nodiscard]] std::string resume_tool(const std::string& tool);
     [[nodiscard]] std::vector<std::string> tools();
     // outbox.stats(): what is open, and what was enqueued and replayed.
     [[nodiscard]] std::vector<std::string> stats();
     [[nodiscard]] std::vector<std::string> workers();
+
+    // As in retention.hpp.
+    [[nodiscard]] PrunePage prune(
+        Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
+    );
+    [[nodiscard]] ForgetPage forget_keys(
+        std::chrono::milliseconds older_than, std::int64_t after, int rows, bool dry_run
+    );
 
     // The namespace recorded in this database, which is `wanted` when none was yet. The daemon
     // refuses to start when it is another one: every provider key depends on it.
@@ -89,6 +125,16 @@ class Client {
     );
 
  private:
+    // Calls on_row with seq and second column of every row, newest first, up to the filter's limit.
+    template <class OnRow>
+    void walk(
+        const std::string& statement,
+        const ListFilter& filter,
+        std::int64_t page,
+        const std::optional<std::string>& reason,
+        OnRow on_row
+    );
+
     Session session_;
 };
 

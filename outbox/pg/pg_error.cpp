@@ -128,6 +128,10 @@ void rethrow_as_store_error(const std::exception& error, During during) {
         throw StoreError(during == During::write ? Kind::in_doubt : Kind::unavailable, text);
     }
     auto state = sqlstate_of(error);
+    // libpqxx 6.4 drops the SQLSTATE of this one alone.
+    if (state.empty() && dynamic_cast<const pqxx::insufficient_privilege*>(&error) != nullptr) {
+        state = "42501";
+    }
     if (!state.empty()) {
         auto parts = parts_of(text);
         auto kind = kind_of(state);

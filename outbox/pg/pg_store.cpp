@@ -350,6 +350,13 @@ asio::awaitable<std::vector<ToolSample>> PgStore::sample() {
     co_return co_await maintain_->run(std::move(work));
 }
 
+asio::awaitable<PrunePage> PgStore::prune(
+    Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
+) {
+    auto work = [=](Session& session) { return pg::prune(session, what, older_than, after, rows); };
+    co_return co_await maintain_->run(std::move(work));
+}
+
 asio::awaitable<RollUp> PgStore::roll_up() {
     auto work = [](Session& session) { return read_roll_up(session.write(sql::roll_up, {})); };
     co_return co_await maintain_->run(std::move(work));

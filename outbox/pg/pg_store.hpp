@@ -8,6 +8,7 @@
 
 #include "outbox/failpoint.hpp"
 #include "outbox/observer.hpp"
+#include "outbox/pg/retention.hpp"
 #include "outbox/pg/timeline.hpp"
 #include "outbox/store.hpp"
 
@@ -58,6 +59,10 @@ class PgStore : public Store {
     asio::awaitable<std::vector<ToolSample>> sample() override;
     asio::awaitable<RollUp> roll_up() override;
     asio::awaitable<Horizon> horizon();
+    // A page of retention, on the maintain lane.
+    asio::awaitable<PrunePage> prune(
+        Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
+    );
 
  private:
     void hit(FailpointId id) const {

@@ -136,7 +136,7 @@ EXCEPTION WHEN SQLSTATE 'OB400' THEN
         || jsonb_hash_extended(arguments, 2)::text, 'UTF8')), 'hex');
 END $$;
 COMMENT ON FUNCTION outbox.arguments_digest(arguments jsonb) IS 'SHA-256 (hex) by which arguments are compared after pruning';
-CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text DEFAULT 'failed'::text) RETURNS boolean
+CREATE FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text DEFAULT 'failed'::text, arguments jsonb DEFAULT NULL::jsonb) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     AS $$
@@ -151,6 +151,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    -- Whoever pruned it had the row locked: what became of the arguments is seen here.
+    PERFORM outbox.restore_arguments(arm_again.seq, arm_again.arguments);
     SELECT o.operation_id, o.tool, o.priority, o.compensates INTO intent
       FROM outbox.operation o WHERE o.seq = arm_again.seq;
     IF intent.compensates IS NOT NULL THEN
@@ -174,7 +176,7 @@ BEGIN
     PERFORM outbox.wake(intent.tool);
     RETURN true;
 END $$;
-COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text) IS 'failed → pending, the one way a failed operation runs again; cancelled only for compensations';
+COMMENT ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text, arguments jsonb) IS 'failed → pending, the one way a failed operation runs again; cancelled only for compensations';
 CREATE FUNCTION outbox.cancel(operation_id text, reason text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -392,11 +394,23 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION outbox.check_compensation(operation_id text, name text, arguments jsonb, reason text) IS 'Raises OB400 or OB413 for bad input of outbox.compensate';
 CREATE FUNCTION outbox.check_original(operation_id text, tool text, arguments_pruned boolean, result_expired boolean) RETURNS void
-    LANGUAGE plpgsql STABLE
+    LANGUAGE plpgsql
     AS $$
 DECLARE
     needed text[];
 BEGIN
+    PERFORM FROM outbox.outcome e
+      WHERE e.seq = (SELECT o.seq FROM outbox.operation o
+                      WHERE o.operation_id = check_original.operation_id)
+        FOR KEY SHARE;
+    SELECT o.pruned_at IS NOT NULL, coalesce(e.result_expired, false)
+      INTO arguments_pruned, result_expired
+      FROM outbox.operation o LEFT JOIN outbox.outcome e ON e.seq = o.seq
+     WHERE o.operation_id = check_original.operation_id;
+    IF NOT FOUND THEN
+        PERFORM outbox.refuse('OB404', format('there is no operation "%s"', operation_id),
+            'Its key was forgotten at this moment.', 'Undo it by hand.');
+    END IF;
     IF NOT arguments_pruned AND NOT result_expired THEN
         RETURN;
     END IF;
@@ -897,6 +911,80 @@ BEGIN
         coalesce('Did you mean ' || nearest || '?', 'Pass one of these: ' || listed || '.'));
 END $$;
 COMMENT ON FUNCTION outbox.find_compensation(tool text, name text) IS 'The compensation that is meant; raises OB404 with the names';
+CREATE FUNCTION outbox.forget(seqs bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    family bigint[];
+    ids    text[];
+BEGIN
+    ids := ARRAY (SELECT o.operation_id FROM outbox.operation o WHERE o.seq = ANY (seqs));
+    SELECT seqs || array_agg(c.seq), ids || array_agg(c.operation_id) INTO family, ids
+      FROM outbox.operation c WHERE c.compensates = ANY (ids);
+    DELETE FROM outbox.operation o WHERE o.seq = ANY (family);
+    DELETE FROM outbox.outcome e WHERE e.seq = ANY (family);
+    DELETE FROM outbox.unpruned u WHERE u.seq = ANY (family);
+    DELETE FROM outbox.event e WHERE e.operation_id = ANY (ids);
+END $$;
+COMMENT ON FUNCTION outbox.forget(seqs bigint[]) IS 'Part of outbox.forget_keys, which decides what may be forgotten';
+CREATE FUNCTION outbox.forget_keys(older_than interval, after bigint, page integer DEFAULT 200, dry_run boolean DEFAULT false) RETURNS TABLE(tool text, forgotten bigint, referenced bigint, next bigint, more boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    before  constant timestamptz := now() - older_than;
+    seqs    bigint[];
+    ready   bigint[];
+    tools   text[];
+    ids     text[];
+    undoing bigint[];
+    held    bigint[] := '{}';
+    one     bigint;
+BEGIN
+    seqs := ARRAY (SELECT o.seq FROM outbox.operation o
+                    WHERE o.seq > forget_keys.after AND o.seq <= outbox.last_seq_before(before) + 1000
+                    ORDER BY o.seq LIMIT page);
+    ready := ARRAY (SELECT e.seq FROM outbox.outcome e
+                     WHERE e.seq = ANY (seqs) AND e.finished_at < before AND e.attention IS NULL
+                       FOR UPDATE SKIP LOCKED);
+    SELECT coalesce(array_agg(o.seq), '{}'), array_agg(o.operation_id) INTO ready, ids
+      FROM outbox.operation o WHERE o.seq = ANY (ready) AND o.compensates IS NULL;
+    undoing := ARRAY (SELECT c.seq FROM outbox.operation c WHERE c.compensates = ANY (ids));
+    undoing := ARRAY (SELECT e.seq FROM outbox.outcome e
+                       WHERE e.seq = ANY (undoing) AND e.finished_at < before AND e.attention IS NULL
+                         FOR UPDATE SKIP LOCKED);
+    -- A new snapshot: what became of them while they were not locked yet.
+    ids := ARRAY (SELECT c.compensates FROM outbox.operation c
+                   WHERE c.compensates = ANY (ids) AND c.seq <> ALL (undoing));
+    SELECT coalesce(array_agg(o.seq), '{}'), coalesce(array_agg(o.tool), '{}') INTO ready, tools
+      FROM outbox.operation o WHERE o.seq = ANY (ready) AND o.operation_id <> ALL (ids);
+    IF NOT dry_run THEN
+        SET CONSTRAINTS ALL IMMEDIATE;  -- also of those who would ask at the commit only
+        BEGIN
+            PERFORM outbox.forget(ready);
+        EXCEPTION WHEN foreign_key_violation THEN
+            FOREACH one IN ARRAY ready LOOP
+                BEGIN
+                    PERFORM outbox.forget(ARRAY[one]);
+                EXCEPTION WHEN foreign_key_violation THEN
+                    held := held || one;
+                END;
+            END LOOP;
+        END;
+    END IF;
+    RETURN QUERY
+    SELECT r.name, count(*) FILTER (WHERE r.seq <> ALL (held)),
+           count(*) FILTER (WHERE r.seq = ANY (held)), NULL::bigint, NULL::boolean
+      FROM unnest(ready, tools) r (seq, name) GROUP BY r.name;
+    RETURN QUERY
+    SELECT NULL::text, 0::bigint, 0::bigint,
+           coalesce(seqs[cardinality(seqs)], forget_keys.after), cardinality(seqs) >= page;
+END $$;
+COMMENT ON FUNCTION outbox.forget_keys(older_than interval, after bigint, page integer, dry_run boolean) IS 'One page of forgetting: the same id may be executed again afterwards';
 CREATE FUNCTION outbox.get(operation_id text) RETURNS TABLE(operation_id text, status text, replayed boolean, result jsonb, error jsonb, message text, created_at timestamp with time zone, compensated_by text, result_expired boolean, tool text, run_id text, attempts integer, attempt_epoch integer, started_at timestamp with time zone, finished_at timestamp with time zone, compensates text, attention text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -915,6 +1003,24 @@ CREATE FUNCTION outbox.grant_rights() RETURNS void
 DECLARE
     role text;
 BEGIN
+    PERFORM outbox.grant_rights_before_retention();
+    FOR role IN
+        SELECT r.rolname FROM pg_roles r
+         WHERE r.rolname IN ('outbox_operator', 'outbox_worker') ORDER BY 1
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.prune_payloads(interval, bigint, integer), '
+            'outbox.prune_events(interval, bigint, integer), '
+            'outbox.forget_keys(interval, bigint, integer, boolean) TO %I', role);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.grant_rights() IS 'Grants the rights of the outbox roles that exist; takes PUBLIC''s away';
+CREATE FUNCTION outbox.grant_rights_before_operating() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    role text;
+BEGIN
     PERFORM outbox.grant_rights_before_statistics();
     FOR role IN
         SELECT r.rolname FROM pg_roles r
@@ -927,7 +1033,27 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION outbox.grant_rights() IS 'Grants the rights of the outbox roles that exist; takes PUBLIC''s away';
+COMMENT ON FUNCTION outbox.grant_rights_before_operating() IS 'Part of outbox.grant_rights';
+CREATE FUNCTION outbox.grant_rights_before_retention() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    role text;
+BEGIN
+    PERFORM outbox.grant_rights_before_operating();
+    FOR role IN
+        SELECT r.rolname FROM pg_roles r
+         WHERE r.rolname IN ('outbox_reader', 'outbox_operator', 'outbox_worker') ORDER BY 1
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION '
+            'outbox.list(text[], text, interval, boolean, bigint, integer) TO %I', role);
+        IF role <> 'outbox_reader' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION outbox.probe(text) TO %I', role);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION outbox.grant_rights_before_retention() IS 'Part of outbox.grant_rights';
 CREATE FUNCTION outbox.grant_rights_before_statistics() RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1071,6 +1197,361 @@ CREATE FUNCTION outbox.last_number(source text) RETURNS bigint
     END
 $$;
 COMMENT ON FUNCTION outbox.last_number(source text) IS 'The last number drawn for a row of outbox.operation or outbox.event';
+CREATE FUNCTION outbox.last_seq_before(at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    -- Rows up to low are older; rows above high are not.
+    low    bigint := coalesce((SELECT o.seq FROM outbox.operation o ORDER BY o.seq LIMIT 1), 1) - 1;
+    high   bigint := coalesce((SELECT o.seq FROM outbox.operation o ORDER BY o.seq DESC LIMIT 1), 0);
+    middle bigint;
+    probed record;
+BEGIN
+    WHILE low < high LOOP
+        middle := low + (high - low + 1) / 2;
+        SELECT o.seq, o.created_at INTO probed FROM outbox.operation o
+         WHERE o.seq > low AND o.seq <= middle ORDER BY o.seq DESC LIMIT 1;
+        IF NOT FOUND OR probed.created_at < at THEN
+            low := middle;
+        ELSE
+            high := probed.seq - 1;
+        END IF;
+    END LOOP;
+    RETURN low;
+END $$;
+COMMENT ON FUNCTION outbox.last_seq_before(at timestamp with time zone) IS 'Operations with a larger seq were created later, but for those of longer transactions';
+CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    AS $$
+DECLARE
+    message text;
+BEGIN
+    IF compensated_by IS NOT NULL THEN
+        IF compensation_status = 'succeeded' THEN
+            message := format('This action was performed and then undone by the compensation "%s".',
+                              compensated_by);
+        ELSIF status <> 'succeeded' THEN
+            message := format('This action is in progress, and if it happens or has happened, the '
+                'compensation "%s" will undo it. Do not send it again, and do not report failure.',
+                compensated_by);
+        ELSE
+            message := format('This action was performed and is being undone by the compensation '
+                              '"%s" (%s).', compensated_by, compensation_status);
+        END IF;
+    ELSIF status = 'succeeded' THEN
+        IF replayed IS NOT TRUE THEN
+            message := 'This action was performed.';
+        ELSE
+            message := 'This action was already performed'
+                || CASE WHEN derived THEN ' in this run' ELSE ' under this operation id' END
+                || CASE WHEN result_expired THEN '; its result is no longer kept.'
+                        ELSE '; returning the earlier result.' END;
+        END IF;
+    ELSIF status = 'pending' THEN
+        message := 'This action is in progress: it is recorded and waits to be carried out. '
+                   'Do not send it again, and do not assume failure.';
+    ELSIF status = 'attempting' THEN
+        message := 'This action is in progress: it is being carried out at this moment. '
+                   'Do not send it again, and do not assume failure.';
+    ELSIF status = 'failed' THEN
+        message := format('The previous attempt of this action failed and had no effect (%s%s).',
+            coalesce(error ->> 'code', 'failed'), coalesce(': ' || (error ->> 'message'), ''));
+    ELSIF status = 'unknown' AND attention IS NOT NULL THEN
+        message := 'This action is in progress: it may have happened already, and a person has been '
+                   'asked. Do not send it again, and do not report failure.';
+    ELSIF status = 'unknown' THEN
+        message := 'This action is in progress: it may have happened already, and we are asking the '
+                   'other side. Do not send it again, and do not report failure.';
+    ELSIF status = 'cancelled' AND error ->> 'code' = 'nothing_to_compensate' THEN
+        message := 'This compensation was not carried out: the action it was to undo had no effect.';
+    ELSIF status = 'cancelled' THEN
+        message := 'This action was cancelled before it was carried out; it had no effect.';
+    ELSIF status = 'scheduled' THEN
+        message := 'This action is in progress: it is recorded and waits for its time. '
+                   'Do not send it again, and do not assume failure.';
+    ELSE
+        message := 'This action is in progress: it is recorded and waits to be carried out. '
+                   'Do not send it again, and do not assume failure.';
+    END IF;
+    IF replayed THEN
+        message := message || ' Nothing was executed again.';
+    END IF;
+    RETURN message;
+END $$;
+COMMENT ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) IS 'What a model reads about an operation, one wording per status';
+CREATE TABLE outbox.operation (
+    operation_id text NOT NULL,
+    seq bigint NOT NULL,
+    tool text NOT NULL,
+    arguments jsonb DEFAULT '{}'::jsonb NOT NULL,
+    run_id text,
+    priority smallint DEFAULT 0 NOT NULL,
+    run_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    max_attempts integer,
+    traceparent text,
+    labels jsonb,
+    compensates text,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    arguments_digest text,
+    pruned_at timestamp with time zone,
+    reason text
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
+COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
+COMMENT ON COLUMN outbox.operation.operation_id IS 'Identity of the intent, for ever: a second row with this id cannot exist';
+COMMENT ON COLUMN outbox.operation.seq IS 'Joins operation, queue and outcome; order of insertion';
+COMMENT ON COLUMN outbox.operation.tool IS 'Name of the tool in the daemon''s configuration';
+COMMENT ON COLUMN outbox.operation.arguments IS 'What the tool is called with; {} once pruned';
+COMMENT ON COLUMN outbox.operation.run_id IS 'Scope of the derived id: the same call in one run is one operation';
+COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, -100 to 100';
+COMMENT ON COLUMN outbox.operation.run_at IS 'Not before this time (database clock)';
+COMMENT ON COLUMN outbox.operation.expires_at IS 'Never start an attempt after this time (database clock)';
+COMMENT ON COLUMN outbox.operation.max_attempts IS 'Attempts allowed; null: as the tool says';
+COMMENT ON COLUMN outbox.operation.traceparent IS 'W3C trace context of the planner';
+COMMENT ON COLUMN outbox.operation.labels IS 'Object of strings, for people and filters';
+COMMENT ON COLUMN outbox.operation.compensates IS 'The operation this one undoes; set by outbox.compensate only';
+COMMENT ON COLUMN outbox.operation.created_at IS 'Start of the planner''s transaction';
+COMMENT ON COLUMN outbox.operation.arguments_digest IS 'SHA-256 (hex) of the canonical arguments, kept when they are pruned';
+COMMENT ON COLUMN outbox.operation.pruned_at IS 'When the arguments were pruned';
+COMMENT ON COLUMN outbox.operation.reason IS 'Why it was asked for; compensations only';
+CREATE TABLE outbox.outcome (
+    seq bigint NOT NULL,
+    outcome text NOT NULL,
+    attempts integer NOT NULL,
+    lease_epoch integer NOT NULL,
+    attempt_epoch integer,
+    result jsonb,
+    error jsonb,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone DEFAULT now() NOT NULL,
+    request_hash bigint,
+    ambiguous boolean DEFAULT false NOT NULL,
+    attention text,
+    result_expired boolean DEFAULT false NOT NULL,
+    CONSTRAINT outcome_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
+    CONSTRAINT outcome_failed CHECK (((outcome <> 'failed'::text) OR (error IS NOT NULL))),
+    CONSTRAINT outcome_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text])))
+)
+WITH (autovacuum_vacuum_insert_scale_factor='0.2');
+COMMENT ON TABLE outbox.outcome IS 'The end: inserted by the statement that deletes the queue row';
+COMMENT ON COLUMN outbox.outcome.lease_epoch IS 'Last epoch; an armed-again operation goes on from it';
+COMMENT ON COLUMN outbox.outcome.result_expired IS 'The result was pruned; the operation still replays';
+CREATE TABLE outbox.queue (
+    seq bigint NOT NULL,
+    tool text NOT NULL,
+    priority smallint NOT NULL,
+    status text NOT NULL,
+    lease_epoch integer DEFAULT 0 NOT NULL,
+    attempt_epoch integer,
+    attempts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    leased_by uuid,
+    attempted_at timestamp with time zone,
+    started_at timestamp with time zone,
+    deadline_at timestamp with time zone,
+    ambiguous boolean DEFAULT false NOT NULL,
+    accepted boolean DEFAULT false NOT NULL,
+    request_hash bigint,
+    unknown_since timestamp with time zone,
+    probes integer DEFAULT 0 NOT NULL,
+    absent_count integer DEFAULT 0 NOT NULL,
+    last_absent_at timestamp with time zone,
+    attention text,
+    asked boolean DEFAULT false NOT NULL,
+    result jsonb,
+    error jsonb,
+    waits_for bigint
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='10000');
+COMMENT ON TABLE outbox.queue IS 'The work: one slim row per operation that is not final';
+COMMENT ON COLUMN outbox.queue.lease_epoch IS 'Every status write compares it and sets + 1; it never repeats or goes back';
+COMMENT ON COLUMN outbox.queue.attempt_epoch IS 'lease_epoch of the last attempt';
+COMMENT ON COLUMN outbox.queue.attempts IS 'Attempts made; what was not sent is given back';
+COMMENT ON COLUMN outbox.queue.due_at IS 'When somebody must look next: promote, declare the lease expired, probe; infinity: only a person can help';
+COMMENT ON COLUMN outbox.queue.expires_at IS 'Copy of the intent''s; cleared when a failed operation is armed again';
+COMMENT ON COLUMN outbox.queue.leased_by IS 'Worker of the attempt or of the probe under way';
+COMMENT ON COLUMN outbox.queue.attempted_at IS 'Start of the last attempt';
+COMMENT ON COLUMN outbox.queue.started_at IS 'Start of the first attempt';
+COMMENT ON COLUMN outbox.queue.deadline_at IS 'Hard end of the last attempt: after it the worker sends nothing';
+COMMENT ON COLUMN outbox.queue.ambiguous IS 'An attempt ended unknown: a later rejection proves nothing by itself';
+COMMENT ON COLUMN outbox.queue.accepted IS 'The other side took it (202): unknown, but not an anomaly';
+COMMENT ON COLUMN outbox.queue.request_hash IS 'Hash of what the first attempt asked and how it is looked for (outbox.request)';
+COMMENT ON COLUMN outbox.queue.unknown_since IS 'reconcile.give_up_after counts from here';
+COMMENT ON COLUMN outbox.queue.absent_count IS 'Absent verdicts counted towards reconcile.confirmations';
+COMMENT ON COLUMN outbox.queue.attention IS 'Why a person must look; null: nobody must';
+COMMENT ON COLUMN outbox.queue.asked IS 'A person asked for a probe now (outboxd probe ID)';
+COMMENT ON COLUMN outbox.queue.result IS 'What an accepted attempt answered';
+COMMENT ON COLUMN outbox.queue.error IS 'How the last attempt ended, {"code", "message"}';
+COMMENT ON COLUMN outbox.queue.waits_for IS 'seq of the original that a compensation waits for; null: it may run. Only maintenance clears it';
+CREATE VIEW outbox.operations AS
+ SELECT o.operation_id,
+    s.status,
+    NULL::boolean AS replayed,
+    e.result,
+    e.error,
+        CASE
+            WHEN ((q.waits_for IS NOT NULL) AND (q.status = 'scheduled'::text)) THEN 'This compensation is recorded. It waits until it is known whether the action it is to undo happened, and is carried out only if it did.'::text
+            ELSE outbox.status_message(s.status, NULL::boolean, (o.run_id IS NOT NULL), e.error, COALESCE(e.attention, q.attention), c.operation_id, c.status, COALESCE(e.result_expired, false))
+        END AS message,
+    o.created_at,
+    c.operation_id AS compensated_by,
+    COALESCE(e.result_expired, false) AS result_expired,
+    o.tool,
+    o.run_id,
+    COALESCE(e.attempts, q.attempts) AS attempts,
+        CASE
+            WHEN (e.seq IS NULL) THEN q.attempt_epoch
+            ELSE e.attempt_epoch
+        END AS attempt_epoch,
+        CASE
+            WHEN (e.seq IS NULL) THEN q.started_at
+            ELSE e.started_at
+        END AS started_at,
+    e.finished_at,
+    o.compensates,
+        CASE
+            WHEN (e.seq IS NULL) THEN q.attention
+            ELSE e.attention
+        END AS attention,
+    o.seq,
+    o.priority,
+    q.due_at,
+    q.leased_by,
+    (
+        CASE
+            WHEN (e.seq IS NULL) THEN q.started_at
+            ELSE e.started_at
+        END - GREATEST(o.created_at, o.run_at)) AS waited,
+    (e.finished_at - e.started_at) AS took,
+    (COALESCE(e.attention, q.attention) IS NOT NULL) AS needs_attention,
+    c.status AS compensation_status,
+    q.error AS last_error,
+    q.unknown_since,
+    q.deadline_at,
+    o.labels,
+    o.pruned_at,
+    o.reason
+   FROM ((((outbox.operation o
+     LEFT JOIN outbox.queue q ON ((q.seq = o.seq)))
+     LEFT JOIN outbox.outcome e ON ((e.seq = o.seq)))
+     CROSS JOIN LATERAL ( SELECT COALESCE(e.outcome, q.status) AS status) s)
+     LEFT JOIN LATERAL ( SELECT u.operation_id,
+            COALESCE(ue.outcome, uq.status) AS status
+           FROM ((outbox.operation u
+             LEFT JOIN outbox.queue uq ON ((uq.seq = u.seq)))
+             LEFT JOIN outbox.outcome ue ON ((ue.seq = u.seq)))
+          WHERE ((u.compensates = o.operation_id) AND ((ue.outcome IS NULL) OR (ue.outcome = 'succeeded'::text)))
+          ORDER BY ue.outcome, u.seq
+         LIMIT 1) c ON (true));
+COMMENT ON VIEW outbox.operations IS 'Every operation with its state; the truth for people and planners';
+COMMENT ON COLUMN outbox.operations.operation_id IS 'Identity of the operation, for ever';
+COMMENT ON COLUMN outbox.operations.status IS 'pending, scheduled, attempting, unknown; final: succeeded, failed (no effect), cancelled';
+COMMENT ON COLUMN outbox.operations.replayed IS 'Always null here: only an enqueue can be a replay';
+COMMENT ON COLUMN outbox.operations.result IS 'What the tool answered, when succeeded';
+COMMENT ON COLUMN outbox.operations.error IS 'Why it failed, {"code", "message"}';
+COMMENT ON COLUMN outbox.operations.message IS 'The state in a sentence for a model';
+COMMENT ON COLUMN outbox.operations.created_at IS 'Start of the planner''s transaction';
+COMMENT ON COLUMN outbox.operations.compensated_by IS 'The operation that undoes this one';
+COMMENT ON COLUMN outbox.operations.result_expired IS 'The result was pruned; the operation still replays';
+COMMENT ON COLUMN outbox.operations.tool IS 'Name of the tool';
+COMMENT ON COLUMN outbox.operations.run_id IS 'The planner''s run';
+COMMENT ON COLUMN outbox.operations.attempts IS 'Attempts made; what was not sent does not count';
+COMMENT ON COLUMN outbox.operations.attempt_epoch IS 'Identifies the last attempt; outbox.resolve asks for it';
+COMMENT ON COLUMN outbox.operations.started_at IS 'Start of the first attempt';
+COMMENT ON COLUMN outbox.operations.finished_at IS 'When the outcome was recorded';
+COMMENT ON COLUMN outbox.operations.compensates IS 'The operation this one undoes';
+COMMENT ON COLUMN outbox.operations.attention IS 'Why a person must look: manual, conflict, hold, give_up, provider, late_effect, duplicate_effect';
+COMMENT ON COLUMN outbox.operations.seq IS 'Order of insertion';
+COMMENT ON COLUMN outbox.operations.priority IS 'Smaller first';
+COMMENT ON COLUMN outbox.operations.due_at IS 'When somebody looks at it next; infinity: only a person can help';
+COMMENT ON COLUMN outbox.operations.leased_by IS 'The daemon that attempts or probes it';
+COMMENT ON COLUMN outbox.operations.waited IS 'From being due first to its first attempt';
+COMMENT ON COLUMN outbox.operations.took IS 'From its first attempt to its end';
+COMMENT ON COLUMN outbox.operations.needs_attention IS 'A person must look';
+COMMENT ON COLUMN outbox.operations.compensation_status IS 'Status of compensated_by';
+COMMENT ON COLUMN outbox.operations.last_error IS 'How the last attempt of an open operation ended';
+COMMENT ON COLUMN outbox.operations.unknown_since IS 'Since when it is unknown';
+COMMENT ON COLUMN outbox.operations.deadline_at IS 'Hard end of the last attempt of an open operation';
+COMMENT ON COLUMN outbox.operations.labels IS 'The planner''s labels';
+COMMENT ON COLUMN outbox.operations.pruned_at IS 'When the arguments were pruned';
+COMMENT ON COLUMN outbox.operations.reason IS 'Why the compensation was asked for';
+CREATE FUNCTION outbox.list(statuses text[] DEFAULT NULL::text[], tool text DEFAULT NULL::text, older_than interval DEFAULT NULL::interval, attention boolean DEFAULT false, after bigint DEFAULT NULL::bigint, page integer DEFAULT 100) RETURNS SETOF outbox.operations
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    before constant timestamptz := now() - older_than;
+    upto   bigint := coalesce(after - 1, 9223372036854775807);
+    seqs   bigint[];
+BEGIN
+    IF older_than IS NOT NULL THEN
+        -- With room for those whose planner's transaction was open for long.
+        upto := least(upto, outbox.last_seq_before(before + interval '1 hour') + 10000);
+    END IF;
+    -- o.tool || '': where few rows are candidates, each is looked up by its seq, not by its tool.
+    IF attention THEN
+        seqs := ARRAY (
+            SELECT f.seq
+              FROM (SELECT q.seq, q.status FROM outbox.queue q WHERE q.attention IS NOT NULL
+                     UNION ALL
+                    SELECT e.seq, e.outcome FROM outbox.outcome e WHERE e.attention IS NOT NULL) f
+              JOIN outbox.operation o ON o.seq = f.seq
+             WHERE f.seq <= upto
+               AND (statuses IS NULL OR f.status = ANY (statuses))
+               AND (list.tool IS NULL OR o.tool || '' = list.tool)
+               AND coalesce(o.created_at < before, true)
+             ORDER BY f.seq DESC LIMIT page);
+    ELSIF statuses IS NULL THEN
+        seqs := ARRAY (
+            SELECT o.seq FROM outbox.operation o
+             WHERE o.seq <= upto
+               AND (list.tool IS NULL OR o.tool = list.tool)
+               AND coalesce(o.created_at < before, true)
+             ORDER BY o.seq DESC LIMIT page);
+    ELSE
+        seqs := ARRAY (
+            SELECT f.seq FROM (
+                (SELECT q.seq FROM outbox.queue q JOIN outbox.operation o ON o.seq = q.seq
+                  WHERE 'pending' = ANY (statuses) AND q.status = 'pending'
+                    AND q.seq <= upto AND o.seq <= upto
+                    AND (list.tool IS NULL OR q.tool = list.tool)
+                    AND coalesce(o.created_at < before, true)
+                  ORDER BY q.seq DESC LIMIT page)
+                UNION ALL
+                (SELECT q.seq FROM outbox.queue q JOIN outbox.operation o ON o.seq = q.seq
+                  WHERE statuses && '{scheduled,attempting,unknown}'
+                    AND q.status IN ('scheduled', 'attempting', 'unknown')
+                    AND q.status = ANY (statuses)
+                    AND q.seq <= upto AND o.seq <= upto
+                    AND (list.tool IS NULL OR q.tool = list.tool)
+                    AND coalesce(o.created_at < before, true)
+                  ORDER BY q.seq DESC LIMIT page)
+                UNION ALL
+                (SELECT e.seq FROM outbox.outcome e JOIN outbox.operation o ON o.seq = e.seq
+                  WHERE 'succeeded' = ANY (statuses) AND e.outcome = 'succeeded'
+                    AND e.seq <= upto AND o.seq <= upto
+                    AND (list.tool IS NULL OR o.tool = list.tool)
+                    AND coalesce(o.created_at < before, true)
+                  ORDER BY e.seq DESC LIMIT page)
+                UNION ALL
+                (SELECT e.seq FROM outbox.outcome e JOIN outbox.operation o ON o.seq = e.seq
+                  WHERE statuses && '{failed,cancelled}'
+                    AND e.outcome <> 'succeeded' AND e.outcome = ANY (statuses)
+                    AND e.seq <= upto AND o.seq <= upto
+                    AND (list.tool IS NULL OR o.tool || '' = list.tool)
+                    AND coalesce(o.created_at < before, true)
+                  ORDER BY e.seq DESC LIMIT page)) f
+             ORDER BY f.seq DESC LIMIT page);
+    END IF;
+    RETURN QUERY
+    SELECT v.* FROM outbox.operations v WHERE v.seq = ANY (seqs) ORDER BY v.seq DESC;
+END $$;
+COMMENT ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) IS 'Operations, newest first; the next page is what comes after the last row''s seq';
 CREATE FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -1148,42 +1629,145 @@ CREATE FUNCTION outbox.plain_number(n numeric) RETURNS text
                 THEN trim_scale(n)::text ELSE outbox.canonical_number(n) END
 $$;
 COMMENT ON FUNCTION outbox.plain_number(n numeric) IS 'canonical_number, with a short cut where the plain notation is canonical';
-CREATE TABLE outbox.operation (
-    operation_id text NOT NULL,
-    seq bigint NOT NULL,
-    tool text NOT NULL,
-    arguments jsonb DEFAULT '{}'::jsonb NOT NULL,
-    run_id text,
-    priority smallint DEFAULT 0 NOT NULL,
-    run_at timestamp with time zone,
-    expires_at timestamp with time zone,
-    max_attempts integer,
-    traceparent text,
-    labels jsonb,
-    compensates text,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    arguments_digest text,
-    pruned_at timestamp with time zone,
-    reason text
-)
-WITH (autovacuum_vacuum_insert_scale_factor='0.2', autovacuum_analyze_scale_factor='0.1');
-COMMENT ON TABLE outbox.operation IS 'The intent: what a planner asked for. Inserted once; only pruning touches it again.';
-COMMENT ON COLUMN outbox.operation.operation_id IS 'Identity of the intent, for ever: a second row with this id cannot exist';
-COMMENT ON COLUMN outbox.operation.seq IS 'Joins operation, queue and outcome; order of insertion';
-COMMENT ON COLUMN outbox.operation.tool IS 'Name of the tool in the daemon''s configuration';
-COMMENT ON COLUMN outbox.operation.arguments IS 'What the tool is called with; {} once pruned';
-COMMENT ON COLUMN outbox.operation.run_id IS 'Scope of the derived id: the same call in one run is one operation';
-COMMENT ON COLUMN outbox.operation.priority IS 'Smaller first, -100 to 100';
-COMMENT ON COLUMN outbox.operation.run_at IS 'Not before this time (database clock)';
-COMMENT ON COLUMN outbox.operation.expires_at IS 'Never start an attempt after this time (database clock)';
-COMMENT ON COLUMN outbox.operation.max_attempts IS 'Attempts allowed; null: as the tool says';
-COMMENT ON COLUMN outbox.operation.traceparent IS 'W3C trace context of the planner';
-COMMENT ON COLUMN outbox.operation.labels IS 'Object of strings, for people and filters';
-COMMENT ON COLUMN outbox.operation.compensates IS 'The operation this one undoes; set by outbox.compensate only';
-COMMENT ON COLUMN outbox.operation.created_at IS 'Start of the planner''s transaction';
-COMMENT ON COLUMN outbox.operation.arguments_digest IS 'SHA-256 (hex) of the canonical arguments, kept when they are pruned';
-COMMENT ON COLUMN outbox.operation.pruned_at IS 'When the arguments were pruned';
-COMMENT ON COLUMN outbox.operation.reason IS 'Why it was asked for; compensations only';
+CREATE FUNCTION outbox.probe(operation_id text) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    known bigint;
+    work  outbox.queue;
+BEGIN
+    SELECT o.seq INTO known FROM outbox.operation o WHERE o.operation_id = probe.operation_id;
+    IF NOT FOUND THEN
+        RETURN 'not_found';
+    END IF;
+    -- Read before it is locked, and by seq alone, as in outbox.resolve.
+    SELECT q.* INTO work FROM outbox.queue q WHERE q.seq = known;
+    IF NOT FOUND OR work.status <> 'unknown' THEN
+        RETURN 'not_unknown';
+    END IF;
+    SELECT q.* INTO work FROM outbox.queue q WHERE q.seq = known FOR UPDATE;
+    IF NOT FOUND OR work.status <> 'unknown' THEN
+        RETURN 'not_unknown';
+    ELSIF work.leased_by IS NOT NULL AND work.due_at > clock_timestamp()
+        AND work.due_at < 'infinity' THEN
+        RETURN 'probing';  -- one prober at a time; until when is in due_at
+    END IF;
+    UPDATE outbox.queue q
+       SET lease_epoch = q.lease_epoch + 1, due_at = clock_timestamp(), asked = true, leased_by = NULL
+     WHERE q.seq = known;
+    INSERT INTO outbox.event (operation_id, kind, epoch, actor, detail)
+    VALUES (probe.operation_id, 'probe', work.lease_epoch + 1, session_user, '{"asked": true}');
+    RETURN 'asked';
+END $$;
+COMMENT ON FUNCTION outbox.probe(operation_id text) IS 'Asks the other side now: asked, probing, not_unknown, not_found';
+CREATE FUNCTION outbox.prune_events(older_than interval, after bigint, page integer DEFAULT 500) RETURNS TABLE(pruned bigint, next bigint, more boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    before constant timestamptz := now() - older_than;
+    ids    bigint[];
+    old    boolean;
+BEGIN
+    IF prune_events.after = 0 THEN
+        DELETE FROM outbox.worker w
+         WHERE w.heartbeat_at < least(before, now() - interval '1 day');
+    END IF;
+    SELECT coalesce(array_agg(p.id ORDER BY p.id), '{}'), coalesce(bool_or(p.at < before), false)
+      INTO ids, old
+      FROM (SELECT e.id, e.at FROM outbox.event e
+             WHERE e.id > prune_events.after ORDER BY e.id LIMIT page) p;
+    DELETE FROM outbox.event e
+     WHERE e.id = ANY (ids) AND e.at < before
+       AND (e.kind <> 'replayed'
+            OR e.id <= (SELECT r.counted FROM outbox.rollup r WHERE r.source = 'event'))
+       AND NOT EXISTS (SELECT FROM outbox.operation o JOIN outbox.queue q ON q.seq = o.seq
+                        WHERE o.operation_id = e.operation_id)
+       AND NOT EXISTS (SELECT FROM outbox.operation o JOIN outbox.outcome c ON c.seq = o.seq
+                        WHERE o.operation_id = e.operation_id AND c.attention IS NOT NULL);
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    next := coalesce(ids[cardinality(ids)], prune_events.after);
+    more := old AND cardinality(ids) >= page;
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION outbox.prune_events(older_than interval, after bigint, page integer) IS 'One page of pruning the events';
+CREATE FUNCTION outbox.prune_payloads(older_than interval, after bigint, page integer DEFAULT 200) RETURNS TABLE(pruned bigint, next bigint, more boolean, busy boolean)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET jit TO 'off'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    before  constant timestamptz := now() - older_than;
+    mark    bigint;
+    last    bigint;
+    seqs    bigint[];
+    ready   bigint[];
+BEGIN
+    SELECT r.pruned_to INTO mark FROM outbox.retention r WHERE r.only_row FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT 0::bigint, prune_payloads.after, true, true;
+        RETURN;
+    END IF;
+    IF prune_payloads.after < mark THEN
+        seqs := ARRAY (SELECT u.seq FROM outbox.unpruned u
+                        WHERE u.seq > prune_payloads.after ORDER BY u.seq LIMIT page);
+        next := CASE WHEN cardinality(seqs) < page THEN mark ELSE seqs[page] END;
+        more := true;
+    ELSE
+        -- A few more are looked at, in case a planner's transaction was open for long.
+        last := outbox.last_seq_before(before);
+        seqs := ARRAY (SELECT o.seq FROM outbox.operation o
+                        WHERE o.seq > prune_payloads.after AND o.seq <= last + 1000
+                        ORDER BY o.seq LIMIT page);
+        next := coalesce(seqs[cardinality(seqs)], prune_payloads.after);
+        more := cardinality(seqs) >= page;
+        IF prune_payloads.after = mark THEN
+            -- The mark stays behind what an open transaction may still commit: the roll-up knows.
+            mark := greatest(mark, least(next, last,
+                (SELECT r.counted FROM outbox.rollup r WHERE r.source = 'operation')));
+            UPDATE outbox.retention r SET pruned_to = mark WHERE r.only_row AND r.pruned_to < mark;
+        END IF;
+    END IF;
+    -- Locked first, so that nobody arms, compensates or forgets them meanwhile; then looked at with a
+    -- new snapshot.
+    ready := ARRAY (SELECT e.seq FROM outbox.outcome e
+                     WHERE e.seq = ANY (seqs) AND e.finished_at < before AND e.attention IS NULL
+                       FOR UPDATE SKIP LOCKED);
+    ready := ARRAY (SELECT o.seq FROM outbox.operation o
+                     WHERE o.seq = ANY (ready) AND o.pruned_at IS NULL
+                       AND NOT EXISTS (SELECT FROM outbox.operation c JOIN outbox.queue q ON q.seq = c.seq
+                                        WHERE c.compensates = o.operation_id));
+    -- The digest's own statements are planned once, not for every row.
+    PERFORM set_config('plan_cache_mode', 'auto', true);
+    UPDATE outbox.operation o
+       SET arguments_digest = outbox.arguments_digest(o.arguments), arguments = '{}', pruned_at = now()
+     WHERE o.seq = ANY (ready);
+    PERFORM set_config('plan_cache_mode', 'force_custom_plan', true);
+    -- Also where there is no result: a transaction with an older snapshot must notice (arm_again).
+    UPDATE outbox.outcome e
+       SET result_expired = e.result_expired OR e.result IS NOT NULL, result = NULL
+     WHERE e.seq = ANY (ready);
+    DELETE FROM outbox.unpruned u
+     WHERE u.seq = ANY (seqs)
+       AND NOT EXISTS (SELECT FROM outbox.operation o WHERE o.seq = u.seq AND o.pruned_at IS NULL);
+    INSERT INTO outbox.unpruned (seq)
+    SELECT o.seq FROM outbox.operation o
+     WHERE o.seq = ANY (seqs) AND o.seq <= mark AND o.pruned_at IS NULL
+        ON CONFLICT DO NOTHING;
+    pruned := cardinality(ready);
+    busy := false;
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION outbox.prune_payloads(older_than interval, after bigint, page integer) IS 'One page of pruning: arguments and results go, the key, the digest and the times stay';
 CREATE FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -1290,7 +1874,7 @@ BEGIN
           FROM outbox.operations v WHERE v.operation_id = replay.operation_id;
     END IF;
     IF known.status = 'failed' AND retry_failed THEN
-        IF NOT outbox.arm_again(known.seq, '{"by": "enqueue"}') THEN
+        IF NOT outbox.arm_again(known.seq, '{"by": "enqueue"}', 'failed', replay.arguments) THEN
             RETURN NULL;
         END IF;
         RETURN (operation_id, 'pending', false, NULL, NULL,
@@ -1431,6 +2015,30 @@ BEGIN
     RETURN 'resolved';
 END $$;
 COMMENT ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) IS 'A person settles an unknown operation: resolved, stale, too_early, not_unknown, not_found';
+CREATE FUNCTION outbox.restore_arguments(seq bigint, arguments jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    known outbox.operation;
+BEGIN
+    SELECT o.* INTO known FROM outbox.operation o WHERE o.seq = restore_arguments.seq;
+    IF known.pruned_at IS NULL THEN
+        RETURN;
+    END IF;
+    IF known.arguments_digest IS DISTINCT FROM
+        outbox.arguments_digest(coalesce(restore_arguments.arguments, '{}')) THEN
+        PERFORM outbox.refuse('OB410',
+            format('the arguments of operation "%s" were pruned', known.operation_id),
+            'It is failed, which means no effect, and cannot run without its arguments.',
+            'Enqueue it again as it was, with retry_failed => true: that brings them back.');
+    END IF;
+    UPDATE outbox.operation o
+       SET arguments = coalesce(restore_arguments.arguments, '{}'), arguments_digest = NULL,
+           pruned_at = NULL
+     WHERE o.seq = restore_arguments.seq;
+    INSERT INTO outbox.unpruned (seq) VALUES (restore_arguments.seq) ON CONFLICT DO NOTHING;
+END $$;
+COMMENT ON FUNCTION outbox.restore_arguments(seq bigint, arguments jsonb) IS 'Brings pruned arguments back, or raises OB410';
 CREATE FUNCTION outbox.resume_tool(tool text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -1462,8 +2070,10 @@ BEGIN
         RETURN 'armed';
     END IF;
     RETURN 'not_failed';
+EXCEPTION WHEN SQLSTATE 'OB410' THEN
+    RETURN 'pruned';
 END $$;
-COMMENT ON FUNCTION outbox.retry(operation_id text, reason text) IS 'failed (no effect) → pending: armed, not_failed, not_found';
+COMMENT ON FUNCTION outbox.retry(operation_id text, reason text) IS 'failed (no effect) → pending: armed, not_failed, not_found, pruned (its arguments are gone)';
 CREATE FUNCTION outbox.roll_up(page integer DEFAULT 20000) RETURNS TABLE(tool text, enqueued bigint, replayed bigint, more boolean)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -1573,65 +2183,6 @@ CREATE FUNCTION outbox.stats() RETURNS TABLE(tool text, status text, count bigin
      ORDER BY 1, 2 NULLS FIRST
 $$;
 COMMENT ON FUNCTION outbox.stats() IS 'Per tool (status null): all that is open, and what was enqueued and replayed; replay_rate is the replays'' share of both. Per tool and status: how many are open, and the age of the oldest';
-CREATE FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    AS $$
-DECLARE
-    message text;
-BEGIN
-    IF compensated_by IS NOT NULL THEN
-        IF compensation_status = 'succeeded' THEN
-            message := format('This action was performed and then undone by the compensation "%s".',
-                              compensated_by);
-        ELSIF status <> 'succeeded' THEN
-            message := format('This action is in progress, and if it happens or has happened, the '
-                'compensation "%s" will undo it. Do not send it again, and do not report failure.',
-                compensated_by);
-        ELSE
-            message := format('This action was performed and is being undone by the compensation '
-                              '"%s" (%s).', compensated_by, compensation_status);
-        END IF;
-    ELSIF status = 'succeeded' THEN
-        IF replayed IS NOT TRUE THEN
-            message := 'This action was performed.';
-        ELSE
-            message := 'This action was already performed'
-                || CASE WHEN derived THEN ' in this run' ELSE ' under this operation id' END
-                || CASE WHEN result_expired THEN '; its result is no longer kept.'
-                        ELSE '; returning the earlier result.' END;
-        END IF;
-    ELSIF status = 'pending' THEN
-        message := 'This action is in progress: it is recorded and waits to be carried out. '
-                   'Do not send it again, and do not assume failure.';
-    ELSIF status = 'attempting' THEN
-        message := 'This action is in progress: it is being carried out at this moment. '
-                   'Do not send it again, and do not assume failure.';
-    ELSIF status = 'failed' THEN
-        message := format('The previous attempt of this action failed and had no effect (%s%s).',
-            coalesce(error ->> 'code', 'failed'), coalesce(': ' || (error ->> 'message'), ''));
-    ELSIF status = 'unknown' AND attention IS NOT NULL THEN
-        message := 'This action is in progress: it may have happened already, and a person has been '
-                   'asked. Do not send it again, and do not report failure.';
-    ELSIF status = 'unknown' THEN
-        message := 'This action is in progress: it may have happened already, and we are asking the '
-                   'other side. Do not send it again, and do not report failure.';
-    ELSIF status = 'cancelled' AND error ->> 'code' = 'nothing_to_compensate' THEN
-        message := 'This compensation was not carried out: the action it was to undo had no effect.';
-    ELSIF status = 'cancelled' THEN
-        message := 'This action was cancelled before it was carried out; it had no effect.';
-    ELSIF status = 'scheduled' THEN
-        message := 'This action is in progress: it is recorded and waits for its time. '
-                   'Do not send it again, and do not assume failure.';
-    ELSE
-        message := 'This action is in progress: it is recorded and waits to be carried out. '
-                   'Do not send it again, and do not assume failure.';
-    END IF;
-    IF replayed THEN
-        message := message || ' Nothing was executed again.';
-    END IF;
-    RETURN message;
-END $$;
-COMMENT ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) IS 'What a model reads about an operation, one wording per status';
 CREATE FUNCTION outbox.utf16_order(key text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -1679,76 +2230,6 @@ BEGIN
     RETURN ARRAY (SELECT w FROM unnest(noted) w WHERE w = ANY (present));
 END $$;
 COMMENT ON FUNCTION outbox.writers_left(noted text[], source text) IS 'The noted writers that have not ended, under the name they have now';
-CREATE TABLE outbox.outcome (
-    seq bigint NOT NULL,
-    outcome text NOT NULL,
-    attempts integer NOT NULL,
-    lease_epoch integer NOT NULL,
-    attempt_epoch integer,
-    result jsonb,
-    error jsonb,
-    started_at timestamp with time zone,
-    finished_at timestamp with time zone DEFAULT now() NOT NULL,
-    request_hash bigint,
-    ambiguous boolean DEFAULT false NOT NULL,
-    attention text,
-    result_expired boolean DEFAULT false NOT NULL,
-    CONSTRAINT outcome_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
-    CONSTRAINT outcome_failed CHECK (((outcome <> 'failed'::text) OR (error IS NOT NULL))),
-    CONSTRAINT outcome_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text])))
-)
-WITH (autovacuum_vacuum_insert_scale_factor='0.2');
-COMMENT ON TABLE outbox.outcome IS 'The end: inserted by the statement that deletes the queue row';
-COMMENT ON COLUMN outbox.outcome.lease_epoch IS 'Last epoch; an armed-again operation goes on from it';
-COMMENT ON COLUMN outbox.outcome.result_expired IS 'The result was pruned; the operation still replays';
-CREATE TABLE outbox.queue (
-    seq bigint NOT NULL,
-    tool text NOT NULL,
-    priority smallint NOT NULL,
-    status text NOT NULL,
-    lease_epoch integer DEFAULT 0 NOT NULL,
-    attempt_epoch integer,
-    attempts integer DEFAULT 0 NOT NULL,
-    due_at timestamp with time zone,
-    expires_at timestamp with time zone,
-    leased_by uuid,
-    attempted_at timestamp with time zone,
-    started_at timestamp with time zone,
-    deadline_at timestamp with time zone,
-    ambiguous boolean DEFAULT false NOT NULL,
-    accepted boolean DEFAULT false NOT NULL,
-    request_hash bigint,
-    unknown_since timestamp with time zone,
-    probes integer DEFAULT 0 NOT NULL,
-    absent_count integer DEFAULT 0 NOT NULL,
-    last_absent_at timestamp with time zone,
-    attention text,
-    asked boolean DEFAULT false NOT NULL,
-    result jsonb,
-    error jsonb,
-    waits_for bigint
-)
-WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='10000');
-COMMENT ON TABLE outbox.queue IS 'The work: one slim row per operation that is not final';
-COMMENT ON COLUMN outbox.queue.lease_epoch IS 'Every status write compares it and sets + 1; it never repeats or goes back';
-COMMENT ON COLUMN outbox.queue.attempt_epoch IS 'lease_epoch of the last attempt';
-COMMENT ON COLUMN outbox.queue.attempts IS 'Attempts made; what was not sent is given back';
-COMMENT ON COLUMN outbox.queue.due_at IS 'When somebody must look next: promote, declare the lease expired, probe; infinity: only a person can help';
-COMMENT ON COLUMN outbox.queue.expires_at IS 'Copy of the intent''s; cleared when a failed operation is armed again';
-COMMENT ON COLUMN outbox.queue.leased_by IS 'Worker of the attempt or of the probe under way';
-COMMENT ON COLUMN outbox.queue.attempted_at IS 'Start of the last attempt';
-COMMENT ON COLUMN outbox.queue.started_at IS 'Start of the first attempt';
-COMMENT ON COLUMN outbox.queue.deadline_at IS 'Hard end of the last attempt: after it the worker sends nothing';
-COMMENT ON COLUMN outbox.queue.ambiguous IS 'An attempt ended unknown: a later rejection proves nothing by itself';
-COMMENT ON COLUMN outbox.queue.accepted IS 'The other side took it (202): unknown, but not an anomaly';
-COMMENT ON COLUMN outbox.queue.request_hash IS 'Hash of what the first attempt asked and how it is looked for (outbox.request)';
-COMMENT ON COLUMN outbox.queue.unknown_since IS 'reconcile.give_up_after counts from here';
-COMMENT ON COLUMN outbox.queue.absent_count IS 'Absent verdicts counted towards reconcile.confirmations';
-COMMENT ON COLUMN outbox.queue.attention IS 'Why a person must look; null: nobody must';
-COMMENT ON COLUMN outbox.queue.asked IS 'A person asked for a probe now (outboxd probe ID)';
-COMMENT ON COLUMN outbox.queue.result IS 'What an accepted attempt answered';
-COMMENT ON COLUMN outbox.queue.error IS 'How the last attempt ended, {"code", "message"}';
-COMMENT ON COLUMN outbox.queue.waits_for IS 'seq of the original that a compensation waits for; null: it may run. Only maintenance clears it';
 CREATE VIEW outbox.attention AS
  SELECT o.operation_id,
     o.tool,
@@ -1899,104 +2380,19 @@ ALTER TABLE outbox.operation ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
-CREATE VIEW outbox.operations AS
- SELECT o.operation_id,
-    s.status,
-    NULL::boolean AS replayed,
-    e.result,
-    e.error,
-        CASE
-            WHEN ((q.waits_for IS NOT NULL) AND (q.status = 'scheduled'::text)) THEN 'This compensation is recorded. It waits until it is known whether the action it is to undo happened, and is carried out only if it did.'::text
-            ELSE outbox.status_message(s.status, NULL::boolean, (o.run_id IS NOT NULL), e.error, COALESCE(e.attention, q.attention), c.operation_id, c.status, COALESCE(e.result_expired, false))
-        END AS message,
-    o.created_at,
-    c.operation_id AS compensated_by,
-    COALESCE(e.result_expired, false) AS result_expired,
-    o.tool,
-    o.run_id,
-    COALESCE(e.attempts, q.attempts) AS attempts,
-        CASE
-            WHEN (e.seq IS NULL) THEN q.attempt_epoch
-            ELSE e.attempt_epoch
-        END AS attempt_epoch,
-        CASE
-            WHEN (e.seq IS NULL) THEN q.started_at
-            ELSE e.started_at
-        END AS started_at,
-    e.finished_at,
-    o.compensates,
-        CASE
-            WHEN (e.seq IS NULL) THEN q.attention
-            ELSE e.attention
-        END AS attention,
-    o.seq,
-    o.priority,
-    q.due_at,
-    q.leased_by,
-    (
-        CASE
-            WHEN (e.seq IS NULL) THEN q.started_at
-            ELSE e.started_at
-        END - GREATEST(o.created_at, o.run_at)) AS waited,
-    (e.finished_at - e.started_at) AS took,
-    (COALESCE(e.attention, q.attention) IS NOT NULL) AS needs_attention,
-    c.status AS compensation_status,
-    q.error AS last_error,
-    q.unknown_since,
-    q.deadline_at,
-    o.labels,
-    o.pruned_at,
-    o.reason
-   FROM ((((outbox.operation o
-     LEFT JOIN outbox.queue q ON ((q.seq = o.seq)))
-     LEFT JOIN outbox.outcome e ON ((e.seq = o.seq)))
-     CROSS JOIN LATERAL ( SELECT COALESCE(e.outcome, q.status) AS status) s)
-     LEFT JOIN LATERAL ( SELECT u.operation_id,
-            COALESCE(ue.outcome, uq.status) AS status
-           FROM ((outbox.operation u
-             LEFT JOIN outbox.queue uq ON ((uq.seq = u.seq)))
-             LEFT JOIN outbox.outcome ue ON ((ue.seq = u.seq)))
-          WHERE ((u.compensates = o.operation_id) AND ((ue.outcome IS NULL) OR (ue.outcome = 'succeeded'::text)))
-          ORDER BY ue.outcome, u.seq
-         LIMIT 1) c ON (true));
-COMMENT ON VIEW outbox.operations IS 'Every operation with its state; the truth for people and planners';
-COMMENT ON COLUMN outbox.operations.operation_id IS 'Identity of the operation, for ever';
-COMMENT ON COLUMN outbox.operations.status IS 'pending, scheduled, attempting, unknown; final: succeeded, failed (no effect), cancelled';
-COMMENT ON COLUMN outbox.operations.replayed IS 'Always null here: only an enqueue can be a replay';
-COMMENT ON COLUMN outbox.operations.result IS 'What the tool answered, when succeeded';
-COMMENT ON COLUMN outbox.operations.error IS 'Why it failed, {"code", "message"}';
-COMMENT ON COLUMN outbox.operations.message IS 'The state in a sentence for a model';
-COMMENT ON COLUMN outbox.operations.created_at IS 'Start of the planner''s transaction';
-COMMENT ON COLUMN outbox.operations.compensated_by IS 'The operation that undoes this one';
-COMMENT ON COLUMN outbox.operations.result_expired IS 'The result was pruned; the operation still replays';
-COMMENT ON COLUMN outbox.operations.tool IS 'Name of the tool';
-COMMENT ON COLUMN outbox.operations.run_id IS 'The planner''s run';
-COMMENT ON COLUMN outbox.operations.attempts IS 'Attempts made; what was not sent does not count';
-COMMENT ON COLUMN outbox.operations.attempt_epoch IS 'Identifies the last attempt; outbox.resolve asks for it';
-COMMENT ON COLUMN outbox.operations.started_at IS 'Start of the first attempt';
-COMMENT ON COLUMN outbox.operations.finished_at IS 'When the outcome was recorded';
-COMMENT ON COLUMN outbox.operations.compensates IS 'The operation this one undoes';
-COMMENT ON COLUMN outbox.operations.attention IS 'Why a person must look: manual, conflict, hold, give_up, provider, late_effect, duplicate_effect';
-COMMENT ON COLUMN outbox.operations.seq IS 'Order of insertion';
-COMMENT ON COLUMN outbox.operations.priority IS 'Smaller first';
-COMMENT ON COLUMN outbox.operations.due_at IS 'When somebody looks at it next; infinity: only a person can help';
-COMMENT ON COLUMN outbox.operations.leased_by IS 'The daemon that attempts or probes it';
-COMMENT ON COLUMN outbox.operations.waited IS 'From being due first to its first attempt';
-COMMENT ON COLUMN outbox.operations.took IS 'From its first attempt to its end';
-COMMENT ON COLUMN outbox.operations.needs_attention IS 'A person must look';
-COMMENT ON COLUMN outbox.operations.compensation_status IS 'Status of compensated_by';
-COMMENT ON COLUMN outbox.operations.last_error IS 'How the last attempt of an open operation ended';
-COMMENT ON COLUMN outbox.operations.unknown_since IS 'Since when it is unknown';
-COMMENT ON COLUMN outbox.operations.deadline_at IS 'Hard end of the last attempt of an open operation';
-COMMENT ON COLUMN outbox.operations.labels IS 'The planner''s labels';
-COMMENT ON COLUMN outbox.operations.pruned_at IS 'When the arguments were pruned';
-COMMENT ON COLUMN outbox.operations.reason IS 'Why the compensation was asked for';
 CREATE TABLE outbox.request (
     tool text NOT NULL,
     request_hash bigint NOT NULL,
     key_settings jsonb NOT NULL,
     published_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE TABLE outbox.retention (
+    only_row boolean DEFAULT true NOT NULL,
+    pruned_to bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT retention_only_row CHECK (only_row)
+);
+COMMENT ON TABLE outbox.retention IS 'How far outbox.prune_payloads came; whoever locks the row prunes';
+COMMENT ON COLUMN outbox.retention.pruned_to IS 'Operations up to this seq are pruned, or noted in outbox.unpruned';
 CREATE TABLE outbox.rollup (
     source text NOT NULL,
     counted bigint NOT NULL,
@@ -2043,6 +2439,10 @@ CREATE TABLE outbox.tool (
 );
 COMMENT ON TABLE outbox.tool IS 'The tools that daemons publish from their configuration; no secret is in it';
 COMMENT ON COLUMN outbox.tool.needs_original IS 'For a compensation: which of the original''s arguments and result its templates name';
+CREATE TABLE outbox.unpruned (
+    seq bigint NOT NULL
+);
+COMMENT ON TABLE outbox.unpruned IS 'Operations up to retention.pruned_to that still have their payload';
 ALTER TABLE ONLY outbox.event
     ADD CONSTRAINT event_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY outbox.migration
@@ -2057,6 +2457,8 @@ ALTER TABLE ONLY outbox.queue
     ADD CONSTRAINT queue_pkey PRIMARY KEY (seq);
 ALTER TABLE ONLY outbox.request
     ADD CONSTRAINT request_pkey PRIMARY KEY (tool, request_hash);
+ALTER TABLE ONLY outbox.retention
+    ADD CONSTRAINT retention_pkey PRIMARY KEY (only_row);
 ALTER TABLE ONLY outbox.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (source);
 ALTER TABLE ONLY outbox.setting
@@ -2065,12 +2467,17 @@ ALTER TABLE ONLY outbox.tally
     ADD CONSTRAINT tally_pkey PRIMARY KEY (at, tool);
 ALTER TABLE ONLY outbox.tool
     ADD CONSTRAINT tool_pkey PRIMARY KEY (tool);
+ALTER TABLE ONLY outbox.unpruned
+    ADD CONSTRAINT unpruned_pkey PRIMARY KEY (seq);
 ALTER TABLE ONLY outbox.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (worker);
 CREATE INDEX event_at ON outbox.event USING brin (at);
 CREATE INDEX event_operation ON outbox.event USING btree (operation_id, id);
 CREATE INDEX operation_compensates ON outbox.operation USING btree (compensates) WHERE (compensates IS NOT NULL);
+CREATE INDEX operation_tool ON outbox.operation USING brin (tool text_bloom_ops) WITH (pages_per_range='64', autosummarize='on');
 CREATE INDEX outcome_attention_idx ON outbox.outcome USING btree (attention) WHERE (attention IS NOT NULL);
+CREATE INDEX outcome_without_effect ON outbox.outcome USING btree (seq) WHERE (outcome <> 'succeeded'::text);
+CREATE INDEX queue_attention ON outbox.queue USING btree (seq) WHERE (attention IS NOT NULL);
 CREATE INDEX queue_due ON outbox.queue USING btree (tool, due_at) WHERE (status = ANY (ARRAY['scheduled'::text, 'attempting'::text, 'unknown'::text]));
 CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['pending'::text, 'scheduled'::text])));
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
@@ -2088,7 +2495,7 @@ GRANT ALL ON FUNCTION outbox.acknowledge(operation_id text, reason text, actor t
 REVOKE ALL ON FUNCTION outbox.announce(operation_id text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.arguments_digest(arguments jsonb) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.arm_again(seq bigint, detail jsonb, ended_as text, arguments jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.cancel(operation_id text, reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.cancel(operation_id text, reason text) TO outbox_planner;
@@ -2123,25 +2530,27 @@ GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.enqueue_many(requests jsonb) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.file_work() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.find_compensation(tool text, name text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.forget(seqs bigint[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.forget_keys(older_than interval, after bigint, page integer, dry_run boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.forget_keys(older_than interval, after bigint, page integer, dry_run boolean) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.forget_keys(older_than interval, after bigint, page integer, dry_run boolean) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.get(operation_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_planner;
 GRANT ALL ON FUNCTION outbox.get(operation_id text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.grant_rights() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.grant_rights_before_operating() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.grant_rights_before_retention() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.grant_rights_before_statistics() FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.hash_call(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.identify(tool text, arguments jsonb, operation_id text, run_id text, occurrence integer, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.is_shortest_double(n numeric) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.last_number(source text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
-GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.parse_request(item jsonb) FROM PUBLIC;
-REVOKE ALL ON FUNCTION outbox.pause_tool(tool text, reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.plain_number(n numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.last_seq_before(at timestamp with time zone) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
+GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
 GRANT SELECT ON TABLE outbox.operation TO outbox_worker;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_operator;
 GRANT SELECT(operation_id),INSERT(operation_id),REFERENCES(operation_id) ON TABLE outbox.operation TO outbox_planner;
@@ -2175,6 +2584,33 @@ GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_planner;
 GRANT INSERT(labels) ON TABLE outbox.operation TO outbox_worker;
 GRANT UPDATE(arguments_digest) ON TABLE outbox.operation TO outbox_worker;
 GRANT UPDATE(pruned_at) ON TABLE outbox.operation TO outbox_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.outcome TO outbox_worker;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.queue TO outbox_worker;
+GRANT SELECT ON TABLE outbox.operations TO outbox_operator;
+GRANT SELECT ON TABLE outbox.operations TO outbox_reader;
+GRANT SELECT ON TABLE outbox.operations TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) TO outbox_reader;
+GRANT ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
+GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.parse_request(item jsonb) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.pause_tool(tool text, reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.pause_tool(tool text, reason text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.plain_number(n numeric) FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.probe(operation_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.probe(operation_id text) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.probe(operation_id text) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.prune_events(older_than interval, after bigint, page integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.prune_events(older_than interval, after bigint, page integer) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.prune_events(older_than interval, after bigint, page integer) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.prune_payloads(older_than interval, after bigint, page integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION outbox.prune_payloads(older_than interval, after bigint, page integer) TO outbox_operator;
+GRANT ALL ON FUNCTION outbox.prune_payloads(older_than interval, after bigint, page integer) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.record_compensation(original outbox.operation, name text, arguments jsonb, reason text, waiting boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.record_intent(operation_id text, derived boolean, tool text, arguments jsonb, run_id text, priority smallint, run_at timestamp with time zone, expires_at timestamp with time zone, max_attempts integer, traceparent text, labels jsonb, retry_failed boolean) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.refuse(code text, problem text, detail text, way_out text) FROM PUBLIC;
@@ -2184,6 +2620,7 @@ REVOKE ALL ON FUNCTION outbox.require_words(what text, VARIADIC words text[]) FR
 REVOKE ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.resolve(operation_id text, verdict text, reason text, actor text, expected_epoch integer, result jsonb) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.restore_arguments(seq bigint, arguments jsonb) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.resume_tool(tool text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.resume_tool(tool text) TO outbox_worker;
@@ -2197,17 +2634,11 @@ REVOKE ALL ON FUNCTION outbox.stats() FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.stats() TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.stats() TO outbox_reader;
 GRANT ALL ON FUNCTION outbox.stats() TO outbox_worker;
-REVOKE ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_operator;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_reader;
-GRANT ALL ON FUNCTION outbox.status_message(status text, replayed boolean, derived boolean, error jsonb, attention text, compensated_by text, compensation_status text, result_expired boolean) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.utf16_order(key text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.wake(tool text) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.wake(tool text) TO outbox_worker;
 REVOKE ALL ON FUNCTION outbox.writers(source text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.writers_left(noted text[], source text) FROM PUBLIC;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.outcome TO outbox_worker;
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE outbox.queue TO outbox_worker;
 GRANT SELECT ON TABLE outbox.attention TO outbox_operator;
 GRANT SELECT ON TABLE outbox.attention TO outbox_reader;
 GRANT SELECT ON TABLE outbox.attention TO outbox_worker;
@@ -2221,13 +2652,12 @@ GRANT SELECT ON TABLE outbox.event TO outbox_operator;
 GRANT SELECT ON TABLE outbox.event TO outbox_reader;
 GRANT SELECT,INSERT,DELETE ON TABLE outbox.event TO outbox_worker;
 GRANT SELECT ON TABLE outbox.migration TO outbox_worker;
-GRANT SELECT ON TABLE outbox.operations TO outbox_operator;
-GRANT SELECT ON TABLE outbox.operations TO outbox_reader;
-GRANT SELECT ON TABLE outbox.operations TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.request TO outbox_worker;
+GRANT SELECT ON TABLE outbox.retention TO outbox_worker;
 GRANT SELECT ON TABLE outbox.rollup TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.setting TO outbox_worker;
 GRANT SELECT ON TABLE outbox.tally TO outbox_worker;
 GRANT SELECT ON TABLE outbox.tool TO outbox_operator;
 GRANT SELECT ON TABLE outbox.tool TO outbox_reader;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.tool TO outbox_worker;
+GRANT SELECT ON TABLE outbox.unpruned TO outbox_worker;

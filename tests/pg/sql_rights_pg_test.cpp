@@ -26,9 +26,19 @@ Names operator+(Names a, const Names& b) {
 const Names kPlanning{
     "enqueue", "enqueue_many", "derive_id", "operation_key", "get", "cancel", "compensate"
 };
-const Names kOperating{"retry", "resolve", "acknowledge", "pause_tool", "resume_tool"};
+const Names kOperating{
+    "retry",
+    "resolve",
+    "acknowledge",
+    "pause_tool",
+    "resume_tool",
+    "probe",
+    "prune_payloads",
+    "prune_events",
+    "forget_keys"
+};
 // A view's functions run with the rights of whoever reads it.
-const Names kReading{"stats", "status_message"};
+const Names kReading{"stats", "status_message", "list"};
 
 // Names, not signatures: there is one function of each name.
 const std::map<std::string, Names> kFunctions{
@@ -57,9 +67,9 @@ const std::map<std::string, Names> kRelations{
      kViews + Names{"event DELETE",   "event INSERT",   "migration SELECT", "operation SELECT",
                     "outcome DELETE", "outcome INSERT", "outcome SELECT",   "outcome UPDATE",
                     "queue DELETE",   "queue INSERT",   "queue SELECT",     "queue UPDATE",
-                    "request INSERT", "request SELECT", "request UPDATE",   "setting INSERT",
-                    "setting SELECT", "setting UPDATE", "tool INSERT",      "tool UPDATE",
-                    "worker DELETE",  "worker INSERT",  "worker UPDATE"}},
+                    "request INSERT", "request SELECT", "request UPDATE",   "retention SELECT",
+                    "setting INSERT", "setting SELECT", "setting UPDATE",   "tool INSERT",
+                    "tool UPDATE",    "worker DELETE",  "worker INSERT",    "worker UPDATE"}},
 };
 
 const Names kSelect{"operation.operation_id SELECT"};

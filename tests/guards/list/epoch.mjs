@@ -5,6 +5,7 @@ const q = (name) => `sql/queries/${name}.sql`;
 // resolve, and cancel and arm_again, as they are now
 const steering = 'sql/migrations/0013_announced_ends.sql';
 const cheaper = 'sql/migrations/0015_cheaper_enqueue.sql';
+const retention = 'sql/migrations/0017_retention.sql';
 const stale = contract('a stale epoch writes nothing, whatever it says');
 const ends = contract('every kind of end, and once more after a lost acknowledgement');
 
@@ -71,7 +72,7 @@ export default [
   guard('cancel-open', 'cancel: only what is not attempted', cheaper,
     "WHERE q.seq = intent AND q.status IN ('pending', 'scheduled')", 'WHERE q.seq = intent',
     contract('cancel takes only what is not attempted, and fences')),
-  guard('epoch-arm', 'retry: the epoch goes on', cheaper,
+  guard('epoch-arm', 'retry: the epoch goes on', retention,
     'ended.lease_epoch + 1, ended.attempt_epoch, ended.ambiguous', '0, ended.attempt_epoch, ended.ambiguous',
     contract('armed again: the epoch goes on, the budget is fresh')),
   guard('epoch-resolve', 'resolve: the attempt that the person looked into is the last one', steering,

@@ -53,7 +53,7 @@ export default [
   guard('compensation-withdraws', 'an original does not run only to be undone', q('settle_compensations'),
     "WHERE o.seq = p.waits_for AND o.status IN ('pending', 'scheduled')", "WHERE o.seq = p.waits_for AND o.status IN ('never')",
     contract('an original does not run only to be undone')),
-  guard('compensation-armed', 'an earlier wish does not undo what is armed again', 'sql/migrations/0015_cheaper_enqueue.sql',
+  guard('compensation-armed', 'an earlier wish does not undo what is armed again', 'sql/migrations/0017_retention.sql',
     '    PERFORM outbox.cancel_waiting(arm_again.seq);\n', '', contract('an earlier wish does not undo what is armed again')),
   guard('compensation-original', 'a compensation without an original is refused', 'outbox/executor.cpp',
     'if («dispatch.entry->policy.compensation && !leased.intent.compensates») {', 'false',
