@@ -24,7 +24,7 @@ Template scalar(const config::Value& value, CompileContext& context) {
 }
 
 // Of a name in quotes, as the HTML standard has it.
-std::string quoted(std::string_view name) {
+std::string quoted_parameter(std::string_view name) {
     std::string out = "\"";
     for (const char c : name) {
         switch (c) {
@@ -87,8 +87,9 @@ MultipartBody multipart_encode(const std::vector<MultipartPart>& parts) {
     body.content_type = "multipart/form-data; boundary=" + boundary;
     auto& text = body.text;
     for (const auto& part : parts) {
-        text += "--" + boundary + "\r\nContent-Disposition: form-data; name=" + quoted(part.name);
-        if (part.filename) text += "; filename=" + quoted(*part.filename);
+        text += "--" + boundary +
+                "\r\nContent-Disposition: form-data; name=" + quoted_parameter(part.name);
+        if (part.filename) text += "; filename=" + quoted_parameter(*part.filename);
         text += "\r\n";
         if (!part.content_type.empty()) text += "Content-Type: " + part.content_type + "\r\n";
         text += "\r\n";
