@@ -364,6 +364,7 @@ TEST_CASE("what the drain time-out cuts is unknown, unless the tool itself answe
         World world(settings);
         auto policy = quick_policy("t");
         policy.timeout = 10s;
+        policy.retry.initial = policy.retry.max = 1h;  // not due before it is looked at
         world.script.execute_takes = 10s;
         if (answers) world.script.when_cut = []() -> Outcome { return not_sent(); };
         world.store.insert("t", "a");
