@@ -607,7 +607,7 @@ BEGIN
             state.pruned_at IS NOT NULL, state.result_expired);
         IF known.seq IS NULL THEN
             filed := outbox.record_compensation(original, name, arguments, reason,
-                                                state.status <> 'succeeded');
+                                                state.status IS DISTINCT FROM 'succeeded');
         ELSE
             IF NOT outbox.same_arguments((SELECT o.arguments FROM outbox.operation o
                     WHERE o.seq = known.seq), NULL, false, arguments) THEN

@@ -295,6 +295,31 @@ TEST_CASE("an original that would run only to be undone is cancelled instead") {
     }
 }
 
+TEST_CASE("an intent whose work is not filed yet is not undone before it has happened") {
+    for (const std::string road :
+         {"INSERT INTO outbox.operation (operation_id, tool, run_at) VALUES ('op-1', "
+          "'create_ticket', now() + interval '1 h') "
+          "RETURNING (SELECT status FROM outbox.compensate(operation_id, 'reopen'))",
+          "WITH filed AS (INSERT INTO outbox.operation (operation_id, tool, run_at) VALUES "
+          "('op-1', 'create_ticket', now() + interval '1 h') RETURNING operation_id) "
+          "SELECT (SELECT c.status FROM outbox.compensate(f.operation_id, 'reopen') c) "
+          "FROM filed f"}) {
+        Database database;
+        auto session = database.connect();
+        publish(session);
+        CHECK(session.text(road) == "scheduled");
+        CHECK(
+            session.text("SELECT waits_for FROM outbox.queue WHERE waits_for IS NOT NULL") ==
+            session.text("SELECT seq::text FROM outbox.operation WHERE operation_id = 'op-1'")
+        );
+        settle(session);  // what would run only to be undone is cancelled instead
+        CHECK(status_of(session, "op-1") == "cancelled");
+        settle(session);
+        CHECK(status_of(session, "op-1:compensate:reopen") == "cancelled");
+        CHECK(session.text("SELECT count(*) FROM outbox.queue") == "0");
+    }
+}
+
 TEST_CASE("an operation that is armed again is not undone by an earlier wish") {
     Database database;
     auto session = database.connect();
