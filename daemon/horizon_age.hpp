@@ -22,8 +22,8 @@ class HorizonAge {
         Time at;
         std::int64_t next_id;
     };
-    std::deque<Sample>
-        samples_;  // oldest first; the front one is the last at or before the horizon
+    // Oldest first; the front one is the last at or before the horizon.
+    std::deque<Sample> samples_;
 };
 
 }  // namespace outboxd

@@ -9,6 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Cluster } from '../e2e/cluster.mjs';
 import { Program, eventually, freePort, run, sleep } from '../e2e/util.mjs';
+import { figures } from './figures.mjs';
 
 const option = (name, value) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -74,12 +75,6 @@ async function slice(cluster, scenario, round) {
     await daemon.stop('SIGKILL');
     await db.end();
   }
-}
-
-function figures(latencies) {
-  const sorted = [...latencies].sort((a, b) => a - b);
-  const part = (p) => Number(sorted[Math.min(sorted.length - 1, Math.floor(p * sorted.length))].toFixed(2));
-  return { n: sorted.length, p50: part(0.5), p90: part(0.9), p99: part(0.99) };
 }
 
 const cluster = await Cluster.start();

@@ -191,7 +191,7 @@ TEST_CASE("the deadline after the first byte") {
     SECTION("a request half written is cut, not finished") {
         StubHttpServer stub(world.context.get_executor(), never_read);
         std::size_t size = 50'000'000;
-        auto request = post(stub.port(), std::string(size, 'x'));  // takes a while itself
+        auto request = post(stub.port(), std::string(size, 'x'));  // made before its time begins
         auto result = world.send(std::move(request), Deadline::after(1500ms));
         CHECK(summary(result) == "sent timeout");
         world.run_for(2500ms);
