@@ -48,6 +48,29 @@ Manual read_manual(MapReader& in) {
     return manual;
 }
 
+// Each resend may be the effect itself, so whatever makes a look-up patient has no meaning here.
+Resend read_resend(MapReader& in, const Tool& tool) {
+    Resend resend{in.key_mark()};
+    if (std::holds_alternative<LogAction>(tool.execute)) {
+        in.diagnostics().error(
+            in.key_mark(),
+            fmt::format(
+                "{}: resend has nothing to send: execute only writes to the log", in.path()
+            ),
+            "leave reconcile out, with effect: read"
+        );
+    }
+    if (const auto* given = in.value("consistency")) {
+        in.error(
+            *given,
+            "consistency",
+            "says nothing about a resend",
+            "leave it out: nothing is looked for, the provider answers for the key"
+        );
+    }
+    return resend;
+}
+
 void check_consistency(MapReader& in, const Tool& tool) {
     if (tool.consistency != "eventual" || tool.reconcile.settle > 0ms) return;
     const auto* settle = in.value("settle");
@@ -90,7 +113,7 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
     read_reconcile_policy(in, tool.reconcile);
     in.choice("consistency", tool.consistency, {"strong", "eventual"});
     check_consistency(in, tool);
-    const auto type = read_type(in, {"http", "command", "sql", "manual"}, {"mcp", "resend"});
+    const auto type = read_type(in, {"http", "command", "sql", "resend", "manual"}, {"mcp"});
     if (type.empty()) {
         tool.unreadable = true;
         return;
@@ -102,6 +125,7 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
         check_database(in, tool, sql);
         tool.reconcile_by = std::move(sql);
     }
+    if (type == "resend") tool.reconcile_by = read_resend(in, tool);
     if (type == "manual") tool.reconcile_by = read_manual(in);
     in.finish();
 }

@@ -150,6 +150,7 @@ struct Key {
     std::string prefix;
     std::size_t max_length = 255;
     std::optional<Duration> window = 24h;  // empty: forever
+    bool window_given = false;             // in the file: the provider's own word
     Mark mark;
 };
 
@@ -222,8 +223,13 @@ struct Manual {
     std::string reason;
 };
 
+// The same request once more, under the same key.
+struct Resend {
+    Mark mark;
+};
+
 using Execute = std::variant<HttpRequest, Command, Sql, LogAction>;
-using ReconcileBy = std::variant<HttpRequest, Command, Sql, Manual>;
+using ReconcileBy = std::variant<HttpRequest, Command, Sql, Resend, Manual>;
 
 struct Tool {
     std::string name;  // a compensation is a tool of its own: create_ticket:close
@@ -264,6 +270,9 @@ struct CannedAnswer {
     Mark mark;
     std::optional<int> status;     // http
     std::optional<int> exit_code;  // command
+    std::optional<Value> rows;     // sql: a list of mappings
+    std::optional<int> affected;   // sql, of a statement that returns none
+    std::string sqlstate;          // sql: the server refused it
     std::vector<std::pair<Text, Text>> headers;
     std::optional<Value> body;         // sent as JSON
     std::optional<Text> text;          // the raw body, or standard output
@@ -295,6 +304,8 @@ struct ExpectedRequest {
     std::optional<std::vector<Text>> argv;
     std::optional<Text> stdin_text;
     std::vector<std::pair<Text, std::optional<Text>>> env;
+    std::optional<Text> statement;
+    std::optional<Value> parameters;
     std::optional<Text> refused;  // the code: nothing is sent at all
 };
 

@@ -46,19 +46,52 @@ ExpectedRequest read_request(MapReader& in) {
     if (in.texts("argv", argv)) out.argv = std::move(argv);
     in.text("stdin", out.stdin_text);
     read_absent_or_text(in, "env", out.env);
+    in.text("statement", out.statement);
+    in.free_mapping("parameters", out.parameters);
     in.text("refused", out.refused);
     in.finish();
     const bool sent = out.method || out.url || !out.headers.empty() || out.json || out.form ||
-                      out.text || out.argv || out.stdin_text || !out.env.empty();
+                      out.text || out.argv || out.stdin_text || !out.env.empty() || out.statement ||
+                      out.parameters;
     if (in.is_mapping() && sent == out.refused.has_value()) {
         in.diagnostics().error(
             out.mark,
             fmt::format("{} {}", in.path(), sent ? "is both sent and refused" : "expects nothing"),
-            "what is sent: method, url, headers, json, form, text, argv, stdin, env; or refused: "
-            "invalid_argument"
+            "what is sent: method, url, headers, json, form, text; argv, stdin, env; statement, "
+            "parameters; or refused: invalid_argument"
         );
     }
     return out;
+}
+
+// Rows as a statement returns them: mappings of columns.
+void read_rows(MapReader& in, CannedAnswer& out) {
+    const auto* rows = in.value("rows");
+    if (rows == nullptr || rows->unresolved) return;
+    const bool listed = rows->is(Kind::sequence) &&
+                        std::all_of(rows->items.begin(), rows->items.end(), [](const auto& row) {
+                            return row.is(Kind::mapping) || row.unresolved;
+                        });
+    if (!listed) {
+        in.error(*rows, "rows", "must be a list of rows", "rows: [{ id: 7, credit: 12.5 }], or []");
+    }
+    out.rows = *rows;
+}
+
+void read_sqlstate(MapReader& in, CannedAnswer& out) {
+    if (!in.has("sqlstate")) return;
+    in.string("sqlstate", out.sqlstate);
+    const bool fits =
+        out.sqlstate.size() == 5 &&
+        out.sqlstate.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos;
+    const auto* given = in.value("sqlstate");
+    if (fits || given->unresolved) return;
+    in.error(
+        *given,
+        "sqlstate",
+        "must be five digits and capital letters",
+        "sqlstate: \"23505\", in quotes: a unique key was violated"
+    );
 }
 
 // What the other side said; the members stand beside others, so there is no finish() here.
@@ -68,6 +101,9 @@ CannedAnswer read_canned(MapReader& in) {
     int number = 0;
     if (in.integer("status", number, {100, 599})) out.status = number;
     if (in.integer("exit_code", number, {0, 255})) out.exit_code = number;
+    if (in.integer("affected", number, {0, 1'000'000'000})) out.affected = number;
+    read_rows(in, out);
+    read_sqlstate(in, out);
     in.text_map("headers", out.headers);
     in.free("body", out.body);
     in.text("text", out.text);
@@ -76,12 +112,17 @@ CannedAnswer read_canned(MapReader& in) {
     if (in.choice("fails", fails, {"not_sent", "timeout", "reset", "killed"})) {
         out.fails = fails;
     }
-    const int ways = (out.status ? 1 : 0) + (out.exit_code ? 1 : 0) + (out.fails ? 1 : 0);
-    const bool wrong = in.has("status") || in.has("exit_code") || in.has("fails");
-    if (in.is_mapping() && ways != 1 && !(wrong && ways == 0)) {
+    int ways = 0;
+    for (const auto* way : {"status", "exit_code", "rows", "affected", "sqlstate", "fails"}) {
+        ways += in.has(way) ? 1 : 0;
+    }
+    if (in.is_mapping() && ways != 1) {
         in.diagnostics().error(
             out.mark,
-            fmt::format("{} must say one of status, exit_code and fails", in.path()),
+            fmt::format(
+                "{} must say one of status, exit_code, rows, affected, sqlstate and fails",
+                in.path()
+            ),
             "{ status: 201, body: { id: 7 }, then: succeeded }"
         );
     }
@@ -116,7 +157,16 @@ TestAnswer read_answer(const Value& item, std::string path, Phase phase, Diagnos
     if (pages) {
         read_pages(in, *pages, out);
         for (const auto* key :
-             {"status", "exit_code", "headers", "body", "text", "stderr", "fails"}) {
+             {"status",
+              "exit_code",
+              "rows",
+              "affected",
+              "sqlstate",
+              "headers",
+              "body",
+              "text",
+              "stderr",
+              "fails"}) {
             const auto* beside = in.value(key);
             if (beside) in.error(*beside, key, "belongs into pages", "each page is an answer");
         }

@@ -111,4 +111,25 @@ ProcessEnd command_answer(const config::CannedAnswer& canned) {
     return end;
 }
 
+outbox::SqlEnd sql_answer(const config::CannedAnswer& canned) {
+    using Failure = outbox::SqlFailure;
+    outbox::SqlEnd end;
+    if (canned.fails == "not_sent") {
+        end.failure = Failure{Failure::When::not_begun, {}, "no connection"};
+    } else if (canned.fails == "timeout") {
+        end.failure = Failure{Failure::When::rolled_back, "57014", "cancelled: statement timeout"};
+    } else if (canned.fails) {  // reset: while it was being committed
+        end.failure = Failure{Failure::When::in_doubt, {}, "the connection was lost"};
+    } else if (!canned.sqlstate.empty()) {
+        end.failure = Failure{Failure::When::rolled_back, canned.sqlstate, "refused"};
+    } else if (canned.affected) {
+        end.rows.count = *canned.affected;
+    } else {
+        end.rows.count = static_cast<int>(canned.rows->items.size());
+        auto rows = outbox::parse_json(plain_json_text(*canned.rows));
+        if (rows.value) end.rows.rows = std::move(*rows.value);
+    }
+    return end;
+}
+
 }  // namespace tools

@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "outbox/outcome.hpp"
+#include "outbox/sql_database.hpp"
 #include "tools/http_client.hpp"
 #include "tools/process_run.hpp"
 
@@ -14,6 +15,7 @@ namespace tools {
 // An answer of tests:, in the form the tool gets it.
 [[nodiscard]] HttpResult http_answer(const config::CannedAnswer& canned);
 [[nodiscard]] ProcessEnd command_answer(const config::CannedAnswer& canned);
+[[nodiscard]] outbox::SqlEnd sql_answer(const config::CannedAnswer& canned);
 
 // What an outcome or a verdict carries, for comparing; borrows from it.
 struct Carried {

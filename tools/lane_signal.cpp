@@ -22,9 +22,9 @@ LaneSignal::Health health_of(const HttpFailure& failure) {
         "not_sent_dns", "not_sent_connect", "not_sent_tls", "not_sent_proxy"
     };
     constexpr std::array<std::string_view, 2> kLost = {"timeout", "reset"};
-    const bool down =
-        failure.sent ? is_any(failure.error.code, kLost) : is_any(failure.error.code, kUnreached);
-    return down ? LaneSignal::Health::down : LaneSignal::Health::unknown;
+    using Health = LaneSignal::Health;
+    if (failure.sent) return is_any(failure.error.code, kLost) ? Health::down : Health::unknown;
+    return is_any(failure.error.code, kUnreached) ? Health::unreached : Health::unknown;
 }
 
 }  // namespace
@@ -56,6 +56,12 @@ LaneSignal with_outcome(LaneSignal signal, const outbox::Outcome& outcome) {
     if (of_all && later->after && signal.status > 0) {
         signal.pause = std::max(signal.pause.value_or(*later->after), *later->after);
     }
+    if (signal.status == 429 && !signal.pause) signal.pause = kUnsaid;
+    return signal;
+}
+
+LaneSignal lookup_signal(const HttpResult& result) {
+    auto signal = lane_signal(result);
     if (signal.status == 429 && !signal.pause) signal.pause = kUnsaid;
     return signal;
 }

@@ -11,9 +11,10 @@ namespace tools {
 // What one answer says about the other side as a whole, beyond the operation it was about.
 struct LaneSignal {
     enum class Health {
-        up,       // it answered
-        down,     // no connection, no whole answer in time, or a 5xx
-        unknown,  // nothing was learnt: the request did not get as far as the other side
+        up,         // it answered
+        down,       // no whole answer in time, or a 5xx
+        unreached,  // no connection was to be had
+        unknown,    // nothing was learnt: the request did not get as far as the other side
     };
     Health health = Health::unknown;
     int status = 0;                                  // 0: no answer
@@ -24,5 +25,7 @@ struct LaneSignal {
 [[nodiscard]] LaneSignal lane_signal(const HttpResult& result);
 // The same with what the rules made of it: they know where the answer says how long to wait.
 [[nodiscard]] LaneSignal with_outcome(LaneSignal signal, const outbox::Outcome& outcome);
+// Of an answer to a look-up, whose rules say nothing about waiting.
+[[nodiscard]] LaneSignal lookup_signal(const HttpResult& result);
 
 }  // namespace tools

@@ -123,6 +123,7 @@ class InlineSecrets {
         for (const auto& [name, value] : sql.parameters) look(name.value, value);
     }
     void look(const config::LogAction&) {}
+    void look(const config::Resend&) {}
     void look(const config::Manual&) {}
 
  private:

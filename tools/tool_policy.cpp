@@ -80,6 +80,9 @@ Json target_of(const config::Sql& sql) {
 Json target_of(const config::LogAction&) {
     return Json("log");
 }
+Json target_of(const config::Resend&) {
+    return Json("resend");
+}
 Json target_of(const config::Manual&) {
     return Json("manual");
 }
@@ -135,6 +138,19 @@ KeySettings key_settings(const config::Key& key, config::Diagnostics& diagnostic
 }
 
 }  // namespace
+
+std::string target_text(const config::Tool& tool) {
+    return outbox::to_text(
+        std::visit([](const auto& execute) { return target_of(execute); }, tool.execute)
+    );
+}
+
+std::string lookup_target_text(const config::Tool& tool) {
+    if (!tool.reconcile_by) return {};
+    return outbox::to_text(
+        std::visit([](const auto& by) { return target_of(by); }, *tool.reconcile_by)
+    );
+}
 
 std::int64_t request_hash(const config::Tool& tool) {
     const Json all(Json::Array{
@@ -198,6 +214,7 @@ outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& di
     };
     policy.reconcile = {
         .manual = tool.reconcile_by && std::holds_alternative<config::Manual>(*tool.reconcile_by),
+        .resend = tool.reconcile_by && std::holds_alternative<config::Resend>(*tool.reconcile_by),
         .settle = tool.reconcile.settle,
         .confirmations = tool.reconcile.confirmations,
         .interval = tool.reconcile.interval,
