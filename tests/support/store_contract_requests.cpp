@@ -121,8 +121,9 @@ void resends(StoreDriver& d) {
     const auto next = claim_from(d, 10, kOther).at(0);
     CHECK(next.attempts == 2);
     CHECK(next.attempt_epoch == sent->epoch);
-    CHECK(next.first_attempt_at == claim.first_attempt_at);
-    CHECK(next.deadline_at > claim.deadline_at);
+    // A driver may pass time by moving what was noted into the past: differences are what counts.
+    CHECK(next.first_attempt_at <= claim.first_attempt_at);
+    CHECK(next.deadline_at - next.first_attempt_at > claim.deadline_at - claim.first_attempt_at);
     // The first prober's answer is too late for a verdict, not for evidence.
     claim.epoch = sent->epoch;
     auto found = verdict(claim, Status::succeeded);
