@@ -130,12 +130,21 @@ TEST_CASE("the command line's calls") {
     CHECK(client.events("op-1").size() == 1);
     CHECK(client.list({}).size() == 1);
     CHECK(
-        client.list({.statuses = {"failed", "pending"}, .tool = "ticket", .older_than = {}}
-        ).size() == 1
+        client
+            .list(
+                {.statuses = {"failed", "pending"}, .tool = "ticket", .older_than = {}, .after = {}}
+            )
+            .size() == 1
     );
-    CHECK(client.list({.statuses = {"failed"}, .tool = {}, .older_than = {}}).empty());
-    CHECK(client.list({.statuses = {}, .tool = {}, .older_than = std::chrono::hours(1)}).empty());
-    CHECK(client.list({.statuses = {}, .tool = {}, .older_than = {}, .attention = true}).empty());
+    CHECK(client.list({.statuses = {"failed"}, .tool = {}, .older_than = {}, .after = {}}).empty());
+    CHECK(
+        client.list({.statuses = {}, .tool = {}, .older_than = std::chrono::hours(1), .after = {}}
+        ).empty()
+    );
+    CHECK(
+        client.list({.statuses = {}, .tool = {}, .older_than = {}, .attention = true, .after = {}}
+        ).empty()
+    );
     CHECK(client.derive_id("ticket", R"({"title": "x"})", "run-1", 1).size() == 64);
 
     call.arguments = R"({"title": "another"})";

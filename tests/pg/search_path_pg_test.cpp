@@ -135,7 +135,7 @@ void steer_as_people_do(StoreFixture& t) {
     CHECK_THAT(client.enqueue(call), ContainsSubstring("true"));
     CHECK(client.get("by-hand").has_value());
     CHECK_FALSE(client.last_error("by-hand").has_value());
-    CHECK(client.list({{"pending"}, "ticket", {}, false, 10}).size() == 2);
+    CHECK(client.list({{"pending"}, "ticket", {}, false, 10, {}}).size() == 2);
     CHECK(client.cancel("by-hand", "no longer") == "cancelled");
     CHECK(client.retry("op-5", "once more") == "armed");
     CHECK(client.events("by-hand").size() == 2);

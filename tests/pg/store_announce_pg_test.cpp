@@ -248,11 +248,17 @@ TEST_CASE("every statement that files an end is one whose ends are announced") {
             "expire_operations", "finish_operations", "record_late_result", "settle_compensations"
         }
     );
-    // acknowledge clears a flag of what has ended already.
+    // acknowledge clears a flag of what has ended already, prune_payloads takes its result.
     CHECK(
         t.sql.query("SELECT proname, prosrc ~ 'outbox\\.announce\\(' FROM pg_proc "
                     "WHERE pronamespace = 'outbox'::regnamespace "
-                    "AND prosrc ~ '(INSERT INTO|UPDATE)\\s+outbox\\.outcome\\y' ORDER BY 1"
-        ) == Rows{{"acknowledge", "f"}, {"cancel", "t"}, {"cancel_waiting", "t"}, {"resolve", "t"}}
+                    "AND prosrc ~ '(INSERT INTO|UPDATE)\\s+outbox\\.outcome\\y' ORDER BY 1") ==
+        Rows{
+            {"acknowledge", "f"},
+            {"cancel", "t"},
+            {"cancel_waiting", "t"},
+            {"prune_payloads", "f"},
+            {"resolve", "t"}
+        }
     );
 }
