@@ -1,31 +1,16 @@
 // execute: and reconcile: the type, and what belongs to it.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/sections.hpp"
 
 namespace config {
 namespace {
 
 // The type, or empty when it was reported.
-std::string read_type(
-    MapReader& in,
-    std::initializer_list<std::string_view> names,
-    std::initializer_list<std::string_view> later
-) {
+std::string read_type(MapReader& in, std::initializer_list<std::string_view> names) {
     const auto listed = fmt::format("one of: {}", fmt::join(names, ", "));
     const auto* given = in.require("type", listed);
     if (!given || given->value.unresolved) return {};
-    if (std::find(later.begin(), later.end(), given->value.text) != later.end()) {
-        in.error(
-            given->value,
-            "type",
-            fmt::format("{} is not in this version", given->value.text),
-            listed
-        );
-        return {};
-    }
     std::string type;
     in.choice("type", type, names);
     return type;
@@ -46,6 +31,26 @@ Manual read_manual(MapReader& in) {
         "if the other side can be asked, use type: http or command"
     );
     return manual;
+}
+
+// Each resend may be the effect itself, so whatever makes a look-up patient has no meaning here.
+Resend read_resend(MapReader& in, const Tool& tool) {
+    Resend resend{in.key_mark()};
+    if (std::holds_alternative<LogAction>(tool.execute)) {
+        in.diagnostics().error(
+            in.key_mark(),
+            fmt::format(
+                "{}: resend has nothing to send: execute only writes to the log", in.path()
+            ),
+            "leave reconcile out, with effect: read"
+        );
+    }
+    in.refuse(
+        "consistency",
+        "says nothing about a resend",
+        "leave it out: nothing is looked for, the provider answers for the key"
+    );
+    return resend;
 }
 
 void check_consistency(MapReader& in, const Tool& tool) {
@@ -73,7 +78,7 @@ void check_database(MapReader& in, const Tool& tool, const Sql& look_up) {
 }  // namespace
 
 bool read_execute(MapReader& in, Tool& tool, const ToolContext& context) {
-    const auto type = read_type(in, {"http", "command", "sql", "mcp", "log"}, {});
+    const auto type = read_type(in, {"http", "command", "sql", "mcp", "log"});
     if (type == "http") tool.execute = read_http(in, Phase::execute, context);
     if (type == "command") tool.execute = read_command(in, Phase::execute);
     if (type == "sql") tool.execute = read_sql(in, Phase::execute);
@@ -89,9 +94,11 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
         if (in.value("type")) return;
     }
     read_reconcile_policy(in, tool.reconcile);
-    in.choice("consistency", tool.consistency, {"strong", "eventual"});
-    check_consistency(in, tool);
-    const auto type = read_type(in, {"http", "command", "sql", "mcp", "manual"}, {"resend"});
+    const auto type = read_type(in, {"http", "command", "sql", "mcp", "resend", "manual"});
+    if (type != "resend") {
+        in.choice("consistency", tool.consistency, {"strong", "eventual"});
+        check_consistency(in, tool);
+    }
     if (type.empty()) {
         tool.unreadable = true;
         return;
@@ -104,6 +111,7 @@ void read_reconcile(MapReader& in, Tool& tool, const ToolContext& context) {
         tool.reconcile_by = std::move(sql);
     }
     if (type == "mcp") tool.reconcile_by = read_mcp(in, Phase::reconcile, context);
+    if (type == "resend") tool.reconcile_by = read_resend(in, tool);
     if (type == "manual") tool.reconcile_by = read_manual(in);
     in.finish();
 }

@@ -150,6 +150,7 @@ struct Key {
     std::string prefix;
     std::size_t max_length = 255;
     std::optional<Duration> window = 24h;  // empty: forever
+    bool window_given = false;             // in the file: the provider's own word
     Mark mark;
 };
 
@@ -237,8 +238,13 @@ struct Manual {
     std::string reason;
 };
 
+// The same request once more, under the same key.
+struct Resend {
+    Mark mark;
+};
+
 using Execute = std::variant<HttpRequest, Command, Sql, Mcp, LogAction>;
-using ReconcileBy = std::variant<HttpRequest, Command, Sql, Mcp, Manual>;
+using ReconcileBy = std::variant<HttpRequest, Command, Sql, Mcp, Resend, Manual>;
 
 struct Tool {
     std::string name;  // a compensation is a tool of its own: create_ticket:close
@@ -282,6 +288,9 @@ struct CannedAnswer {
     std::optional<int> rpc_error;  // mcp, as the two below
     std::optional<bool> is_error;
     std::optional<std::string> result_type;
+    std::optional<Value> rows;    // sql: a list of mappings
+    std::optional<int> affected;  // sql, of a statement that returns none
+    std::string sqlstate;         // sql: the server refused it
     std::vector<std::pair<Text, Text>> headers;
     std::optional<Value> body;         // sent as JSON; mcp: the result, or the error's members
     std::optional<Text> text;          // the raw body, standard output, or what the tool says
@@ -315,6 +324,8 @@ struct ExpectedRequest {
     std::vector<std::pair<Text, std::optional<Text>>> env;
     std::optional<Text> tool;  // mcp
     std::optional<Value> arguments;
+    std::optional<Text> statement;
+    std::optional<Value> parameters;
     std::optional<Text> refused;  // the code: nothing is sent at all
 };
 

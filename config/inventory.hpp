@@ -18,7 +18,7 @@ struct Inventory {
     };
     struct Mapping {
         std::string path;
-        std::vector<std::string> known;  // without those of a later version
+        std::vector<std::string> known;  // without those that are refused
     };
     std::vector<Key> keys;
     std::vector<Mapping> mappings;

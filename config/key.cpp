@@ -84,6 +84,7 @@ void read_key(MapReader& in, Key& out) {
         out.max_length = static_cast<std::size_t>(max_length);
     }
     in.duration_or_forever("window", out.window, {1s, kHorizons.max});
+    out.window_given = in.has("window");
     check_length(in, out);
     in.finish();
 }

@@ -130,6 +130,10 @@ const Value* MapReader::scalar(std::string_view key) {
 
 bool MapReader::duration(std::string_view key, Duration& out, Range<Duration> range) {
     note(key, "duration", duration_text(range.min), duration_text(range.max));
+    return read_duration(key, out, range);
+}
+
+bool MapReader::read_duration(std::string_view key, Duration& out, Range<Duration> range) {
     const auto* found = scalar(key);
     if (!found) return false;
     const auto parsed = parse_duration(found->text);
@@ -167,7 +171,7 @@ bool MapReader::duration_or_forever(
         return true;
     }
     Duration length{};
-    if (!found || !duration(key, length, range)) return false;
+    if (!found || !read_duration(key, length, range)) return false;
     out = length;
     return true;
 }
@@ -297,29 +301,25 @@ bool MapReader::choice(
     return true;
 }
 
-void MapReader::not_yet(std::string_view key, std::string_view instead) {
-    later_.emplace_back(key);
+void MapReader::refuse(std::string_view key, std::string_view why, std::string_view instead) {
+    refused_.emplace_back(key);
     const auto* found = member(key);
     if (!found) return;
-    diagnostics_.error(
-        found->key_mark, fmt::format("{} is not in this version", name(key)), std::string(instead)
-    );
+    diagnostics_.error(found->key_mark, fmt::format("{} {}", name(key), why), std::string(instead));
 }
 
 void MapReader::finish() {
-    if (auto* inventory = Inventory::current()) {
-        Inventory::Mapping mapping{path_, {}};
-        for (const auto& key : known_) {
-            const bool later = std::find(later_.begin(), later_.end(), key) != later_.end();
-            if (!later) mapping.known.push_back(key);
-        }
-        inventory->mappings.push_back(std::move(mapping));
+    std::vector<std::string> useful;
+    for (const auto& key : known_) {
+        const bool refused = std::find(refused_.begin(), refused_.end(), key) != refused_.end();
+        if (!refused) useful.push_back(key);
     }
+    if (auto* inventory = Inventory::current()) inventory->mappings.push_back({path_, useful});
     if (!mapping_) return;
     for (const auto& m : mapping_->members) {
         if (std::find(known_.begin(), known_.end(), m.key) != known_.end()) continue;
         diagnostics_.error(
-            m.key_mark, fmt::format("unknown key {}", name(m.key)), nearest_hint(m.key, known_)
+            m.key_mark, fmt::format("unknown key {}", name(m.key)), nearest_hint(m.key, useful)
         );
     }
 }

@@ -67,8 +67,8 @@ class MapReader {
     bool free(std::string_view key, std::optional<Value>& out);
     bool free_mapping(std::string_view key, std::optional<Value>& out);
 
-    // Known, but a later version's: refused by name instead of as unknown.
-    void not_yet(std::string_view key, std::string_view instead);
+    // Known, but of no use here: refused with the reason instead of as unknown.
+    void refuse(std::string_view key, std::string_view why, std::string_view instead);
     // Known elsewhere: so that a misplaced key gets the better answer.
     void know(std::initializer_list<std::string_view> keys);
 
@@ -78,6 +78,7 @@ class MapReader {
  private:
     [[nodiscard]] std::string name(std::string_view key) const;
     const Value* scalar(std::string_view key);
+    bool read_duration(std::string_view key, Duration& out, Range<Duration> range);
     [[nodiscard]] std::optional<Text> as_text(const Value& value, std::string_view key);
     // For the inventory, when one is made.
     void note(
@@ -94,7 +95,7 @@ class MapReader {
     std::string path_;
     Diagnostics& diagnostics_;
     std::vector<std::string> known_;
-    std::vector<std::string> later_;  // of a later version
+    std::vector<std::string> refused_;
 };
 
 // A scalar for a message: as the file has it, quoted, shortened, never a secret.

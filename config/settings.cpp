@@ -39,7 +39,7 @@ void check_namespace(MapReader& in, const Database& database) {
 void read_database(MapReader& root, Database& out) {
     auto in = root.section("database");
     out.mark = in.key_mark();
-    in.not_yet("sources", "use dsn: one daemon serves one database");
+    in.refuse("sources", "is not in this version", "use dsn: one daemon serves one database");
     read_embedded(in, out);
     if (const auto* dsn = in.member("dsn")) {
         if (in.string("dsn", out.dsn.value)) {

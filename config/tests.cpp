@@ -48,20 +48,52 @@ ExpectedRequest read_request(MapReader& in) {
     read_absent_or_text(in, "env", out.env);
     in.text("tool", out.tool);
     in.free_mapping("arguments", out.arguments);
+    in.text("statement", out.statement);
+    in.free_mapping("parameters", out.parameters);
     in.text("refused", out.refused);
     in.finish();
-    const bool sent = out.tool || out.arguments || out.method || out.url || !out.headers.empty() ||
-                      out.json || out.form || out.text || out.argv || out.stdin_text ||
-                      !out.env.empty();
+    const bool sent = out.method || out.url || !out.headers.empty() || out.json || out.form ||
+                      out.text || out.argv || out.stdin_text || !out.env.empty() || out.tool ||
+                      out.arguments || out.statement || out.parameters;
     if (in.is_mapping() && sent == out.refused.has_value()) {
         in.diagnostics().error(
             out.mark,
             fmt::format("{} {}", in.path(), sent ? "is both sent and refused" : "expects nothing"),
-            "what is sent: method, url, headers, json, form, text, argv, stdin, env, tool, "
-            "arguments; or refused: invalid_argument"
+            "what is sent: method, url, headers, json, form, text; argv, stdin, env; tool, "
+            "arguments; statement, parameters; or refused: invalid_argument"
         );
     }
     return out;
+}
+
+// Rows as a statement returns them: mappings of columns.
+void read_rows(MapReader& in, CannedAnswer& out) {
+    const auto* rows = in.value("rows");
+    if (rows == nullptr || rows->unresolved) return;
+    const bool listed = rows->is(Kind::sequence) &&
+                        std::all_of(rows->items.begin(), rows->items.end(), [](const auto& row) {
+                            return row.is(Kind::mapping) || row.unresolved;
+                        });
+    if (!listed) {
+        in.error(*rows, "rows", "must be a list of rows", "rows: [{ id: 7, credit: 12.5 }], or []");
+    }
+    out.rows = *rows;
+}
+
+void read_sqlstate(MapReader& in, CannedAnswer& out) {
+    if (!in.has("sqlstate")) return;
+    in.string("sqlstate", out.sqlstate);
+    const bool fits =
+        out.sqlstate.size() == 5 &&
+        out.sqlstate.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos;
+    const auto* given = in.value("sqlstate");
+    if (fits || given->unresolved) return;
+    in.error(
+        *given,
+        "sqlstate",
+        "must be five digits and capital letters",
+        "sqlstate: \"23505\", in quotes: a unique key was violated"
+    );
 }
 
 // What the other side said; the members stand beside others, so there is no finish() here.
@@ -76,6 +108,9 @@ CannedAnswer read_canned(MapReader& in) {
     if (in.boolean("is_error", is_error)) out.is_error = is_error;
     std::string result_type;
     if (in.string("result_type", result_type)) out.result_type = result_type;
+    if (in.integer("affected", number, {0, 1'000'000'000})) out.affected = number;
+    read_rows(in, out);
+    read_sqlstate(in, out);
     in.text_map("headers", out.headers);
     in.free("body", out.body);
     in.text("text", out.text);
@@ -84,15 +119,25 @@ CannedAnswer read_canned(MapReader& in) {
     if (in.choice("fails", fails, {"not_sent", "timeout", "reset", "killed"})) {
         out.fails = fails;
     }
-    const int ways = (out.status ? 1 : 0) + (out.exit_code ? 1 : 0) + (out.fails ? 1 : 0) +
-                     (out.rpc_error ? 1 : 0) + (out.is_error ? 1 : 0) + (out.result_type ? 1 : 0);
-    const bool wrong = in.has("status") || in.has("exit_code") || in.has("fails") ||
-                       in.has("rpc_error") || in.has("is_error") || in.has("result_type");
-    if (in.is_mapping() && ways != 1 && !(wrong && ways == 0)) {
+    int ways = 0;
+    for (const auto* way :
+         {"status",
+          "exit_code",
+          "rpc_error",
+          "is_error",
+          "result_type",
+          "rows",
+          "affected",
+          "sqlstate",
+          "fails"}) {
+        ways += in.has(way) ? 1 : 0;
+    }
+    if (in.is_mapping() && ways != 1) {
         in.diagnostics().error(
             out.mark,
             fmt::format(
-                "{} must say one of status, exit_code, rpc_error, is_error, result_type and fails",
+                "{} must say one of status, exit_code, rpc_error, is_error, result_type, rows, "
+                "affected, sqlstate and fails",
                 in.path()
             ),
             "{ status: 201, body: { id: 7 }, then: succeeded }"
@@ -134,6 +179,9 @@ TestAnswer read_answer(const Value& item, std::string path, Phase phase, Diagnos
               "rpc_error",
               "is_error",
               "result_type",
+              "rows",
+              "affected",
+              "sqlstate",
               "headers",
               "body",
               "text",

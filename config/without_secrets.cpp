@@ -104,6 +104,7 @@ void hide(Mcp& mcp) {
 
 // Nothing is sent. No catch-all: a new kind of action has to say what it hides.
 void hide(LogAction&) {}
+void hide(Resend&) {}
 void hide(Manual&) {}
 
 // In tests a literal under a name such as token is made up: only what was brought in is hidden.
@@ -131,6 +132,8 @@ void hide(TestPhase& phase) {
         hide_optional(request.form);
         hide_optional(request.text);
         hide_optional(request.arguments);
+        hide_optional(request.statement);
+        hide_optional(request.parameters);
         hide_optional(request.stdin_text);
         if (request.argv) {
             for (auto& item : *request.argv) hide(item);

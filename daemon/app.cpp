@@ -174,7 +174,8 @@ std::unique_ptr<outbox::Toolset> App::compile(
          .failpoints = failpoints_,
          .log = log_,
          .observer = &metrics_,
-         .databases = &databases_}
+         .databases = &databases_,
+         .gates = &gates_}
     );
     diagnostics.sort();
     for (const auto& diagnostic : diagnostics.all()) {
@@ -191,7 +192,9 @@ void App::start_generation(const config::Config& config, std::unique_ptr<outbox:
         .log = log_,
         .failpoints = failpoints_,
         .dsn = options_.dsn,
+        .siblings = {},
     };
+    for (const auto& one : generations_) surroundings.siblings.push_back(one->worker());
     auto& generation = *generations_.emplace_back(
         std::make_unique<Generation>(config, std::move(tools), surroundings)
     );

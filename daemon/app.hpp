@@ -22,6 +22,7 @@
 #include "outbox/pg/retention.hpp"
 #include "outbox/pg/sql_database.hpp"
 #include "outbox/task_group.hpp"
+#include "tools/lane_gates.hpp"
 
 namespace outboxd {
 
@@ -85,6 +86,7 @@ class App {
     asio::io_context io_{1};
     asio::signal_set signals_;
     Metrics metrics_;
+    tools::LaneGates gates_{&metrics_};  // outlive the generations: a reload keeps what they know
     AdminServer admin_;
     // The last one is at work; those before it drain what began under an earlier configuration.
     std::list<std::unique_ptr<Generation>> generations_;

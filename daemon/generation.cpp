@@ -18,7 +18,9 @@ std::vector<std::string> names_of(const config::Config& config) {
     return names;
 }
 
-outbox::EngineSettings settings_of(const config::Config& config, outbox::WorkerId worker) {
+outbox::EngineSettings settings_of(
+    const config::Config& config, outbox::WorkerId worker, std::vector<outbox::WorkerId> siblings
+) {
     outbox::EngineSettings settings;
     settings.worker = {
         .id = std::move(worker),
@@ -26,6 +28,7 @@ outbox::EngineSettings settings_of(const config::Config& config, outbox::WorkerI
         .version = kVersion,
         .tools = names_of(config),
     };
+    settings.siblings = std::move(siblings);
     settings.key_namespace = config.database.key_namespace;
     settings.concurrency = config.worker.concurrency;
     settings.max_result = config.limits.result;
@@ -51,7 +54,8 @@ Generation::Generation(
     const Surroundings& surroundings,
     const outbox::WorkerId& worker
 )
-    : executor_(surroundings.executor),
+    : worker_(worker),
+      executor_(surroundings.executor),
       tools_(std::move(tools)),
       store_(surroundings.dsn, worker, &surroundings.observer, &surroundings.failpoints),
       engine_(
@@ -61,7 +65,7 @@ Generation::Generation(
           surroundings.observer,
           surroundings.log,
           surroundings.failpoints,
-          settings_of(config, worker)
+          settings_of(config, worker, surroundings.siblings)
       ),
       answered_(executor_) {
     if (!config.worker.wakeup) return;

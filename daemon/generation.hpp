@@ -27,6 +27,7 @@ struct Surroundings {
     outbox::Log& log;
     outbox::Failpoints& failpoints;
     std::string dsn;
+    std::vector<outbox::WorkerId> siblings;  // generations before it that may still drain
 };
 
 // One configuration at work: its tools, its connections, its loops. A reload starts a new one
@@ -55,6 +56,7 @@ class Generation {
     }
 
     [[nodiscard]] const outbox::Engine& engine() const { return engine_; }
+    [[nodiscard]] const outbox::WorkerId& worker() const { return worker_; }
     // The sampled gauges, and what was enqueued and replayed since; run() does not return before
     // the answers are there.
     asio::awaitable<std::vector<outbox::ToolSample>> sample();
@@ -75,6 +77,7 @@ class Generation {
     template <class Answer>
     asio::awaitable<Answer> ask(asio::awaitable<Answer> asking);
 
+    outbox::WorkerId worker_;
     asio::any_io_executor executor_;
     std::unique_ptr<outbox::Toolset> tools_;
     outbox::pg::PgStore store_;

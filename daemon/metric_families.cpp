@@ -67,7 +67,18 @@ MetricFamilies::MetricFamilies()
       ),
       credential_errors(counters("outboxd_credential_errors_total", "Credentials refused.")),
       breaker_open(gauges("outboxd_breaker_open", "1 while a tool's circuit breaker is open.")),
+      probe_breaker_open(gauges(
+          "outboxd_probe_breaker_open", "1 while the circuit breaker of a tool's look-ups is open."
+      )),
+      lane_paused(gauges(
+          "outboxd_lane_paused_seconds",
+          "How long the other side still asks to wait, by what waits: attempts or probes."
+      )),
       config_reloads(counters("outboxd_config_reloads_total", "Reloads, by result.")),
+      config_drift(counters(
+          "outboxd_config_drift_total",
+          "Starts and reloads whose configuration of a tool did not agree with work under way."
+      )),
       build_info(gauges("outboxd_build_info", "Always 1; the labels say what runs.")) {}
 
 std::string MetricFamilies::serialize() const {

@@ -57,7 +57,10 @@ class MetricFamilies {
     Gauges& clock_offset;
     Counters& credential_errors;
     Gauges& breaker_open;
+    Gauges& probe_breaker_open;
+    Gauges& lane_paused;
     Counters& config_reloads;
+    Counters& config_drift;
     Gauges& build_info;
 
     MetricFamilies();

@@ -1,57 +1,25 @@
 #include "daemon/metrics.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <map>
 #include <mutex>
 
 #include "daemon/metric_families.hpp"
+#include "daemon/metric_series.hpp"
+#include "outbox/clock.hpp"
 
 namespace outboxd {
 
 namespace {
 
-using prometheus::Counter;
-using prometheus::Gauge;
-using prometheus::Histogram;
-
 const std::string kOther = "other";
 
-const Histogram::BucketBoundaries kSeconds = {
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
-};
 const Histogram::BucketBoundaries kStatementSeconds = {
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30
 };
 const Histogram::BucketBoundaries kBatch = {1, 2, 5, 10, 25, 50, 100, 250, 500, 1000};
-
-constexpr std::array kOutcomes = {
-    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"
-};
-static_assert(kOutcomes.size() == std::variant_size_v<outbox::Outcome>);
-constexpr std::array kVerdicts = {"found", "absent", "pending", "conflict", "inconclusive"};
-static_assert(kVerdicts.size() == std::variant_size_v<outbox::Verdict>);
-
-constexpr std::array kCauses = {
-    outbox::Cause::timeout,
-    outbox::Cause::reset,
-    outbox::Cause::status,
-    outbox::Cause::unreadable,
-    outbox::Cause::exit_code,
-    outbox::Cause::killed,
-    outbox::Cause::lease_expired,
-    outbox::Cause::rejected_after_unknown,
-    outbox::Cause::timeline,
-    outbox::Cause::mcp,
-    outbox::Cause::other,
-};
-// What the queue can hold; final operations are counted by enqueued and outcomes.
-constexpr std::array kOpen = {
-    outbox::Status::pending,
-    outbox::Status::scheduled,
-    outbox::Status::attempting,
-    outbox::Status::unknown,
-};
 
 constexpr std::array kErrorKinds = {
     outbox::StoreError::Kind::unavailable,
@@ -77,71 +45,6 @@ std::string kind_name(outbox::StoreError::Kind kind) {
     return "bug";
 }
 
-double seconds(std::chrono::nanoseconds duration) {
-    return std::chrono::duration<double>(duration).count();
-}
-
-// Every series of one tool, made at once: a label that was never counted reads zero, not nothing.
-struct ToolSeries {
-    std::array<Counter*, kOutcomes.size()> attempts{};
-    std::array<Counter*, kVerdicts.size()> reconciled{};
-    std::map<outbox::Cause, Counter*> unknown;
-    Histogram* duration;
-    Histogram* pickup;
-    Gauge* in_flight;
-    Gauge* slots;
-    Counter* late;
-    Counter* fenced;
-    Counter* duplicate;
-    Gauge* breaker_open;
-
-    ToolSeries(MetricFamilies& families, const std::string& tool)
-        : duration(&families.attempt_duration.Add({{"tool", tool}}, kSeconds)),
-          pickup(&families.pickup_latency.Add({{"tool", tool}}, kSeconds)),
-          in_flight(&families.in_flight.Add({{"tool", tool}})),
-          slots(&families.slots.Add({{"tool", tool}})),
-          late(&families.late_results.Add({{"tool", tool}})),
-          fenced(&families.fenced_writes.Add({{"tool", tool}})),
-          duplicate(&families.duplicate_effects.Add({{"tool", tool}})),
-          breaker_open(&families.breaker_open.Add({{"tool", tool}})) {
-        for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
-            attempts[i] = &families.attempts.Add({{"tool", tool}, {"outcome", kOutcomes[i]}});
-        }
-        for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
-            reconciled[i] = &families.reconciled.Add({{"tool", tool}, {"verdict", kVerdicts[i]}});
-        }
-        for (auto cause : kCauses) {
-            std::string name(outbox::to_string(cause));
-            unknown[cause] = &families.unknown.Add({{"tool", tool}, {"cause", name}});
-        }
-    }
-};
-
-// What is open of one tool, served by this daemon or by another one.
-struct BacklogSeries {
-    std::map<outbox::Status, Gauge*> operations;
-    std::map<outbox::Status, Gauge*> oldest;
-
-    BacklogSeries(MetricFamilies& families, const std::string& tool) {
-        for (auto status : kOpen) {
-            prometheus::Labels labels = {
-                {"tool", tool}, {"status", std::string(outbox::to_string(status))}
-            };
-            operations[status] = &families.operations.Add(labels);
-            oldest[status] = &families.oldest.Add(labels);
-        }
-    }
-};
-
-struct TallySeries {
-    Counter& enqueued;
-    Counter& replayed;
-
-    TallySeries(MetricFamilies& families, const std::string& tool)
-        : enqueued(families.enqueued.Add({{"tool", tool}})),
-          replayed(families.replayed.Add({{"tool", tool}})) {}
-};
-
 }  // namespace
 
 class Metrics::Series {
@@ -164,7 +67,10 @@ class Metrics::Series {
 
     void add_tool(const std::string& tool) {
         if (tools.contains(tool)) return;
-        tools.emplace(tool, ToolSeries(families, tool));
+        {
+            std::lock_guard lock(pauses);
+            tools.emplace(tool, ToolSeries(families, tool));
+        }
         (void)backlog(tool, true);
         (void)tally(tool);
     }
@@ -224,7 +130,20 @@ class Metrics::Series {
         return *xmin_horizon_;
     }
 
+    // What is left of the pauses; when somebody looks.
+    void measure_pauses(outbox::BootClock::time_point now) {
+        std::lock_guard lock(pauses);
+        for (auto& [name, series] : tools) {
+            for (std::size_t i = 0; i < kLanes.size(); ++i) {
+                const auto left =
+                    std::max(series.paused_until[i] - now, outbox::BootClock::duration::zero());
+                series.lane_paused[i]->Set(seconds(left));
+            }
+        }
+    }
+
     MetricFamilies families;
+    std::mutex pauses;
     std::map<std::string, ToolSeries, std::less<>> tools;
     std::map<outbox::StoreError::Kind, Counter*> database_errors;
     Histogram& lease_batch;
@@ -358,6 +277,25 @@ void Metrics::breaker_closed(std::string_view tool) {
     series_->of(tool).breaker_open->Decrement();
 }
 
+void Metrics::probe_breaker_opened(std::string_view tool) {
+    series_->of(tool).probe_breaker_open->Increment();
+}
+
+void Metrics::probe_breaker_closed(std::string_view tool) {
+    series_->of(tool).probe_breaker_open->Decrement();
+}
+
+void Metrics::paused(std::string_view tool, bool probes, std::chrono::nanoseconds wait) {
+    auto& series = series_->of(tool);
+    std::lock_guard lock(series_->pauses);
+    auto& until = series.paused_until[probes ? 1 : 0];
+    until = std::max(until, outbox::BootClock::now() + wait);
+}
+
+void Metrics::configuration_drift(std::string_view tool, outbox::Drift kind) {
+    series_->of(tool).drift[static_cast<std::size_t>(kind)]->Increment();
+}
+
 void Metrics::add_tallies(std::span<const outbox::ToolTally> tallies) {
     for (const auto& tally : tallies) {
         auto& counters = series_->tally(tally.tool);
@@ -371,6 +309,7 @@ void Metrics::config_reloaded(bool ok) {
 }
 
 std::string Metrics::serialize() const {
+    series_->measure_pauses(outbox::BootClock::now());
     return series_->families.serialize();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,10 @@ class Metrics : public outbox::Observer {
     void credential_error(std::string_view credential) override;
     void breaker_opened(std::string_view tool) override;
     void breaker_closed(std::string_view tool) override;
+    void probe_breaker_opened(std::string_view tool) override;
+    void probe_breaker_closed(std::string_view tool) override;
+    void paused(std::string_view tool, bool probes, std::chrono::nanoseconds wait) override;
+    void configuration_drift(std::string_view tool, outbox::Drift kind) override;
 
     // The gauges that are sampled from the database; what a sample does not name is zero.
     // A tool that this configuration does not name has series of its own while another daemon

@@ -84,7 +84,8 @@ asio::awaitable<std::optional<Fate>> Completer::write(Transition transition) {
     while (!entry.done) co_await entry.settled.wait();
     if (entry.fate == Fate::fenced) {
         observer_.fenced(entry.transition.tool);
-        if (entry.transition.writer == Transition::Writer::attempt) {
+        if (entry.transition.writer == Transition::Writer::attempt ||
+            entry.transition.evidence != Transition::Evidence::none) {
             auto late = record_late(std::move(entry.transition));
             co_await std::move(late);
         } else {

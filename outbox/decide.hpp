@@ -48,4 +48,23 @@ namespace outbox {
 // An unknown operation of a tool that only a person can answer for: nobody is asked.
 [[nodiscard]] Transition decide_manual(const ClaimedProbe& claim);
 
+// reconcile: resend. Why an unknown operation must not be sent once more, as its transition; empty:
+// it may, until now + the tool's time-out.
+[[nodiscard]] std::optional<Transition> decide_before_resend(
+    const ClaimedProbe& claim, const ToolPolicy& policy, DbTime now
+);
+
+// What the answer to a resend says about the operation.
+[[nodiscard]] Verdict resend_verdict(const Outcome& outcome);
+
+// How a resend's answer moves its operation. `claim` has the epoch and the attempts of the
+// journaled resend, and the hard deadline of the attempt before it.
+[[nodiscard]] Transition decide_resend(
+    const ClaimedProbe& claim,
+    const Outcome& outcome,
+    const ToolPolicy& policy,
+    DbTime now,
+    double random
+);
+
 }  // namespace outbox

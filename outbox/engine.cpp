@@ -89,6 +89,8 @@ Engine::Engine(
     reconciler_.distrusted = [this](BootClock::time_point started, const ToolPolicy& policy) {
         return clock_.distrusted(started, longest_ + policy.reconcile.settle);
     };
+    reconciler_.take_attempt = [this](const auto& tool) { return leaser_.take(tool); };
+    reconciler_.attempt_begins = [this](const auto& tool) { leaser_.spend(tool); };
     reconciler_.unseen_step = [this] { return clock_.unseen(); };
     store_.on_clock = [this](const ClockSample& sample) { clock_read(sample); };
     store_.on_timeline = [this](const TimelineChange& change) { timeline_changed(change); };
@@ -182,6 +184,9 @@ asio::awaitable<bool> Engine::publish() {
     std::vector<ToolPolicy> policies;
     for (const auto& [name, entry] : tools_.all()) policies.push_back(entry.policy);
     try {
+        auto looking = store_.find_drift(policies, settings_.siblings);
+        const auto drifts = co_await std::move(looking);
+        for (const auto& drift : drifts) report(drift);
         auto publishing = store_.publish_tools(settings_.worker.id, std::move(policies));
         co_await std::move(publishing);
     } catch (const StoreError& error) {
@@ -191,6 +196,33 @@ asio::awaitable<bool> Engine::publish() {
     }
     publishing_.succeeded();
     co_return true;
+}
+
+void Engine::report(const ToolDrift& drift) {
+    observer_.configuration_drift(drift.tool, drift.kind);
+    const auto open = drift.open < ToolDrift::kMostCounted
+                          ? std::to_string(drift.open)
+                          : std::to_string(drift.open) + " or more";
+    switch (drift.kind) {
+        case Drift::key:
+            return log_.warn(
+                "a tool's key changed while operations are open: they keep the one they were sent "
+                "with, and \"absent\" proves nothing about them",
+                {{"tool", drift.tool}, {"open", open}}
+            );
+        case Drift::request:
+            return log_.warn(
+                "a tool's target or reconcile changed while operations are open: what was sent "
+                "before is not believed to be absent",
+                {{"tool", drift.tool}, {"open", open}}
+            );
+        case Drift::revision:
+            return log_.warn(
+                "another daemon runs this tool with another configuration: the catalogue holds "
+                "whichever was published last",
+                {{"tool", drift.tool}, {"worker", drift.worker}}
+            );
+    }
 }
 
 asio::awaitable<void> Engine::drain() {

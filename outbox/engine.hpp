@@ -31,6 +31,8 @@ namespace outbox {
 
 struct EngineSettings {
     WorkerInfo worker;
+    // Workers of this process whose configuration this one takes over from.
+    std::vector<WorkerId> siblings = {};
     std::string key_namespace = "default";
     int concurrency = 256;
     int probe_concurrency = 64;
@@ -104,6 +106,7 @@ class Engine {
  private:
     asio::awaitable<bool> start();
     asio::awaitable<bool> publish();
+    void report(const ToolDrift& drift);
     asio::awaitable<void> drain();
     asio::awaitable<void> flush();
     asio::awaitable<void> retire();

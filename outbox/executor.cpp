@@ -15,6 +15,14 @@ RetryLater not_sent(std::string code, std::string message) {
     return later;
 }
 
+// Of an effect in the transaction of its record: the record's own write tells whether that was
+// committed after all.
+RetryLater not_committed(const std::string& what) {
+    RetryLater later;
+    later.error = {"tool_failed", what};
+    return later;
+}
+
 Unknown lost(const std::string& what) {
     return {.cause = Cause::other, .error = {"tool_failed", what}};
 }
@@ -136,7 +144,9 @@ asio::awaitable<Outcome> Executor::perform(
         outcome = co_await std::move(calling);
         co_await failpoints_.hit(FailpointId::after_effect_before_complete);
     } catch (const std::exception& error) {
-        if (called) {
+        if (called && dispatch.entry->policy.own_transaction) {
+            outcome = not_committed(error.what());
+        } else if (called) {
             outcome = lost(error.what());
         } else {
             outcome = not_sent("not_sent_internal", error.what());

@@ -10,8 +10,9 @@
 
 namespace outbox {
 
-// Whether attempts of one tool may start just now. The tool says what it saw (a host that is down,
-// a Retry-After), the leaser leases no more than allowance(): rows that wait here are neither
+// Whether attempts of one tool may start just now, or its probes: each have a gate, which are one
+// where probes are attempts (resend). The tool says what it saw (a host that is down, a
+// Retry-After), and no more is leased or claimed than allowance(): rows that wait here are neither
 // attempted nor counted, and other lanes know nothing of it. Two reasons to be closed:
 //   a pause, for as long as the other side asked;
 //   the breaker, after some failures in a row; when its time is over one trial goes through, whose
@@ -37,6 +38,8 @@ class LaneGate {
 
     // Called when the breaker opens and when it closes; also by the destructor, if it is open.
     std::function<void(bool open)> on_breaker;
+    // Called when the other side asked to wait longer than it did before.
+    std::function<void(std::chrono::nanoseconds wait)> on_pause;
 
     // How many attempts may be under way, with those that are already.
     [[nodiscard]] int allowance(BootClock::time_point now) const {
@@ -53,7 +56,9 @@ class LaneGate {
     // The other side asked everybody to wait. A shorter pause does not end a longer one.
     void pause(std::chrono::milliseconds wait, BootClock::time_point now) {
         const auto kept = std::min(wait, settings_.longest_pause);
-        paused_until_ = std::max(paused_until_, now + kept);
+        if (now + kept <= paused_until_) return;
+        paused_until_ = now + kept;
+        if (on_pause) on_pause(kept);
     }
 
     void succeeded() {

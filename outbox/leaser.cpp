@@ -138,6 +138,21 @@ int Leaser::wanted(Lane& lane, BootClock::time_point now) {
     return lane.rate ? std::min(free, std::max(lane.rate->available(now), 0)) : free;
 }
 
+std::shared_ptr<void> Leaser::take(const std::string& tool) {
+    const auto found = by_tool_.find(tool);
+    if (found == by_tool_.end()) return nullptr;
+    auto& lane = *found->second;
+    auto both =
+        std::make_shared<std::pair<Slots::Slot, Slots::Slot>>(slots_.take(), lane.slots.take());
+    observer_.slots(tool, lane.slots.used(), lane.slots.limit());
+    return both;
+}
+
+void Leaser::spend(const std::string& tool) {
+    const auto found = by_tool_.find(tool);
+    if (found != by_tool_.end() && found->second->rate) found->second->rate->take(1);
+}
+
 asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
     std::vector<LeasedAttempt> leased;
     // Before the statement is sent: the worker's own deadline is never later than the database's.

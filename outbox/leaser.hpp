@@ -64,6 +64,11 @@ class Leaser {
     [[nodiscard]] int in_flight() const { return slots_.used(); }
     [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
+    // A resend is an attempt that is not leased here: the slots it takes, free or not, so that a
+    // saturated tool does not keep it waiting for ever; and the token that it costs.
+    [[nodiscard]] std::shared_ptr<void> take(const std::string& tool);
+    void spend(const std::string& tool);
+
  private:
     struct Lane {
         Lane(const ToolEntry& e, int limit, Leaser& owner);

@@ -39,6 +39,14 @@ class Observer {
     virtual void credential_error(std::string_view /*credential*/) {}
     virtual void breaker_opened(std::string_view /*tool*/) {}
     virtual void breaker_closed(std::string_view /*tool*/) {}
+    virtual void probe_breaker_opened(std::string_view /*tool*/) {}
+    virtual void probe_breaker_closed(std::string_view /*tool*/) {}
+    // The other side asked to wait: no attempts (probes) of the tool start for so long from now.
+    virtual void paused(
+        std::string_view /*tool*/, bool /*probes*/, std::chrono::nanoseconds /*wait*/
+    ) {}
+    // At a start or a reload: the configuration of a tool does not agree with work under way.
+    virtual void configuration_drift(std::string_view /*tool*/, Drift) {}
 };
 
 // Counts what a loop tolerated and tries again; anything but a StoreError is a fault of ours.

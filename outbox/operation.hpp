@@ -80,6 +80,9 @@ struct ClaimedProbe {
     DbTime probe_started_at;  // database clock, taken before the probe's first byte
     DbTime deadline_at;       // hard end of the last attempt
     DbTime first_attempt_at;
+    // Since when the provider may know the key: the first attempt, or, where a timeline change lost
+    // it, the moment the operation was filed.
+    DbTime key_since;
     DbTime unknown_since;
     int probes = 0;                        // probes already answered since it became unknown
     int absent_count = 0;                  // absent verdicts counted so far

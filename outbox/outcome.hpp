@@ -61,6 +61,7 @@ struct RetryLater {  // definitely no effect; try later
 struct Unknown {  // it may have happened
     Cause cause = Cause::other;
     Error error;
+    bool in_progress = false;  // 409, 425: the other side is at work on this very request
 };
 struct Attention {  // a person must look (the provider says this key was used otherwise)
     Error error;

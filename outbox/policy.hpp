@@ -30,6 +30,7 @@ enum class AfterAbsent {
 
 struct ReconcilePolicy {
     bool manual = false;                       // only a person can tell; why is in the tool's file
+    bool resend = false;                       // asked by the request itself, under the same key
     std::chrono::milliseconds settle{10'000};  // after the hard deadline, before absent counts
     int confirmations = 1;                     // absent verdicts needed
     std::chrono::milliseconds interval{15'000};
@@ -72,6 +73,9 @@ struct ToolPolicy {
     // What its templates name of the original: "arguments", "result"; empty for other tools.
     std::vector<std::string> needs_original;
     std::string arguments_schema;  // JSON Schema text, empty when none
+
+    // An attempt whose end nobody saw may have had an effect.
+    [[nodiscard]] bool leaves_doubt() const { return effect == Effect::write && !own_transaction; }
 };
 
 }  // namespace outbox

@@ -6,6 +6,15 @@
 #include "outbox/decide.hpp"
 
 namespace outbox {
+namespace {
+
+// Now on the database's clock; never earlier than it is.
+DbTime time_of(const ClaimedProbe& claim, BootClock::time_point claimed_at) {
+    return claim.probe_started_at +
+           std::chrono::duration_cast<DbTime::duration>(BootClock::now() - claimed_at);
+}
+
+}  // namespace
 
 Reconciler::Reconciler(
     asio::any_io_executor executor,
@@ -44,6 +53,8 @@ asio::awaitable<void> Reconciler::run() {
             observer_.reconciled_pass();
             // After a full claim the end of a probe wakes: see run_probe.
             pause = random_.jittered(settings_.poll);
+            const auto opening = until_opening();
+            if (opening > std::chrono::nanoseconds::zero()) pause = std::min(pause, opening);
         } catch (const std::exception& error) {
             pause = backoff_.next();
             pulse_.failed(error.what());
@@ -66,6 +77,36 @@ void Reconciler::cut() {
     calls_.cut();
 }
 
+// Probes of a tool that may be under way: none while the host they ask is down or asked for
+// patience; then they stay due. Where nobody is asked there is nothing to wait for.
+int Reconciler::allowance(const ToolEntry& entry) const {
+    const auto& policy = entry.policy;
+    const auto running = running_.find(policy.name);
+    const int under_way = running == running_.end() ? 0 : running->second;
+    int free = settings_.tool_concurrency - under_way;
+    if (policy.effect == Effect::read || policy.reconcile.manual) return free;
+    if (policy.reconcile.resend && policy.concurrency > 0) {
+        free = std::min(free, policy.concurrency - under_way);
+    }
+    if (entry.probe_gate) {
+        free = std::min(free, entry.probe_gate->allowance(BootClock::now()) - under_way);
+    }
+    return free;
+}
+
+// Until the first closed gate opens by itself; zero: none is closed.
+std::chrono::nanoseconds Reconciler::until_opening() const {
+    constexpr auto kNone = std::chrono::nanoseconds::zero();
+    auto wait = kNone;
+    const auto now = BootClock::now();
+    for (const auto& [name, entry] : tools_.all()) {
+        if (!entry.probe_gate) continue;
+        const auto own = entry.probe_gate->wait(now);
+        if (own > kNone) wait = wait == kNone ? own : std::min(wait, own);
+    }
+    return wait;
+}
+
 // Manual tools are claimed too: whoever declared the lease expired did not know that only a person
 // can help. So are reads: what became unknown while nobody served the tool, or it was a write.
 std::vector<ReconcileLane> Reconciler::lanes() const {
@@ -74,13 +115,16 @@ std::vector<ReconcileLane> Reconciler::lanes() const {
     const int share =
         std::max(1, free / static_cast<int>(std::max<std::size_t>(tools_.all().size(), 1)));
     for (const auto& [name, entry] : tools_.all()) {
-        const auto running = running_.find(name);
-        const int own =
-            settings_.tool_concurrency - (running == running_.end() ? 0 : running->second);
-        const int limit = std::min({own, share, free});
+        const int limit = std::min({allowance(entry), share, free});
         if (limit <= 0) continue;
         free -= limit;
-        lanes.push_back({name, limit, entry.policy.timeout});
+        const auto& policy = entry.policy;
+        lanes.push_back(
+            {.tool = name,
+             .limit = limit,
+             .timeout = policy.timeout,
+             .resend = policy.reconcile.resend}
+        );
     }
     return lanes;
 }
@@ -89,7 +133,14 @@ asio::awaitable<void> Reconciler::claim() {
     auto asked = lanes();
     if (asked.empty()) co_return;
     std::map<std::string, int, std::less<>> limits;
-    for (const auto& lane : asked) limits[lane.tool] = lane.limit;
+    // Slots are taken before the claim, so that no attempt gets them in between.
+    std::map<std::string, std::vector<std::shared_ptr<void>>, std::less<>> slots;
+    for (const auto& lane : asked) {
+        limits[lane.tool] = lane.limit;
+        for (int i = 0; lane.resend && take_attempt && i < lane.limit; ++i) {
+            slots[lane.tool].push_back(take_attempt(lane.tool));
+        }
+    }
     const auto at = BootClock::now();
     co_await failpoints_.hit(FailpointId::before_claim);
     auto claiming = store_.claim_probes(settings_.worker, settings_.margin, std::move(asked));
@@ -99,47 +150,79 @@ asio::awaitable<void> Reconciler::claim() {
         const auto* entry = tools_.find(one.intent.tool);
         more_ = more_ || --limits[one.intent.tool] == 0;
         ++running_[one.intent.tool];
-        probes_.spawn("probe", run_probe(std::move(one), *entry, at));
+        std::shared_ptr<void> slot;
+        if (auto& taken = slots[one.intent.tool]; !taken.empty()) {
+            slot = std::move(taken.back());
+            taken.pop_back();
+        }
+        probes_.spawn("probe", run_probe(std::move(one), *entry, at, std::move(slot)));
     }
 }
 
 asio::awaitable<void> Reconciler::run_probe(
-    ClaimedProbe claim, const ToolEntry& entry, BootClock::time_point claimed_at
+    ClaimedProbe claim,
+    const ToolEntry& entry,
+    BootClock::time_point claimed_at,
+    std::shared_ptr<void> slot
 ) {
     auto settling = settle(claim, entry, claimed_at);
     auto next = co_await std::move(settling);
-    auto writing = completer_.write(next);
-    const auto fate = co_await std::move(writing);
+    slot.reset();  // the call is over
+    std::optional<Fate> fate;
+    if (next) {
+        auto writing = completer_.write(*next);
+        fate = co_await std::move(writing);
+    }
     --running_[claim.intent.tool];
-    if (fate == Fate::applied && on_written) on_written(next);
+    if (fate == Fate::applied && on_written) on_written(*next);
     if (fate == Fate::applied && !claim.flagged &&
-        next.attention == AttentionReason::duplicate_effect) {
-        observer_.duplicate_effect(next.tool);
+        next->attention == AttentionReason::duplicate_effect) {
+        observer_.duplicate_effect(next->tool);
     }
     if (more_) alarm_.wake();
 }
 
-asio::awaitable<Transition> Reconciler::settle(
+asio::awaitable<std::optional<Transition>> Reconciler::settle(
     ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
 ) {
     if (entry.policy.effect == Effect::read) {
         co_return decide_read(claim, entry.policy, claim.probe_started_at, random_.uniform());
     }
     if (entry.policy.reconcile.manual) co_return decide_manual(claim);
+    if (entry.policy.reconcile.resend) {
+        auto resending = resend(claim, entry, claimed_at);
+        co_return co_await std::move(resending);
+    }
+    auto looking = look_up(claim, entry, claimed_at);
+    co_return co_await std::move(looking);
+}
+
+asio::awaitable<Transition> Reconciler::look_up(
+    ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+) {
     const Deadline deadline{claimed_at + entry.policy.timeout};
     auto asking = ask(claim, entry, deadline);
     const auto verdict = co_await std::move(asking);
     observer_.probed(claim.intent.tool, verdict);
+    distrust(claim, entry, claimed_at);
+    auto next =
+        decide_probe(claim, verdict, entry.policy, time_of(claim, claimed_at), random_.uniform());
+    report(claim, verdict, next);
+    co_return next;
+}
+
+// What of the database's clock cannot be relied upon delays every "absent".
+void Reconciler::distrust(
+    ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+) {
     if (distrusted) {
         claim.distrust =
             std::chrono::ceil<std::chrono::milliseconds>(distrusted(claimed_at, entry.policy));
     }
     if (unseen_step) claim.deadline_at += std::chrono::ceil<DbTime::duration>(unseen_step());
-    const auto elapsed =
-        std::chrono::duration_cast<DbTime::duration>(BootClock::now() - claimed_at);
-    auto next = decide_probe(
-        claim, verdict, entry.policy, claim.probe_started_at + elapsed, random_.uniform()
-    );
+}
+
+void Reconciler::report(const ClaimedProbe& claim, const Verdict& verdict, const Transition& next) {
     log_.write(
         next.attention ? LogLevel::warn : LogLevel::info,
         "probe answered",
@@ -150,7 +233,6 @@ asio::awaitable<Transition> Reconciler::settle(
          {"attention", next.attention ? std::string(to_string(*next.attention)) : ""},
          {"error", next.error ? next.error->message : ""}}
     );
-    co_return next;
 }
 
 // Whatever goes wrong in asking proves nothing: inconclusive, never absent.

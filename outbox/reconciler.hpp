@@ -5,6 +5,8 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,10 @@ class Reconciler {
         distrusted;
     // How long a step of that clock may be without being noticed.
     std::function<std::chrono::nanoseconds()> unseen_step;
+    // Resends are attempts: each takes a slot of its tool, kept as long as the pointer, which holds
+    // back attempts, never the other way round; and each one that is sent is told.
+    std::function<std::shared_ptr<void>(const std::string& tool)> take_attempt;
+    std::function<void(const std::string& tool)> attempt_begins;
     // Called with each verdict's transition once it is written.
     std::function<void(const Transition&)> on_written;
 
@@ -73,16 +79,37 @@ class Reconciler {
 
  private:
     [[nodiscard]] std::vector<ReconcileLane> lanes() const;
+    [[nodiscard]] int allowance(const ToolEntry& entry) const;
+    [[nodiscard]] std::chrono::nanoseconds until_opening() const;
     asio::awaitable<void> claim();
+    // slot: of the attempt that a resend is; null for look-ups.
     asio::awaitable<void> run_probe(
-        ClaimedProbe claim, const ToolEntry& entry, BootClock::time_point claimed_at
+        ClaimedProbe claim,
+        const ToolEntry& entry,
+        BootClock::time_point claimed_at,
+        std::shared_ptr<void> slot
     );
-    asio::awaitable<Transition> settle(
+    // Empty: there is nothing to write, the claim ends by itself.
+    asio::awaitable<std::optional<Transition>> settle(
+        ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+    );
+    asio::awaitable<Transition> look_up(
         ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
     );
     asio::awaitable<Verdict> ask(
         const ClaimedProbe& claim, const ToolEntry& entry, Deadline deadline
     );
+    asio::awaitable<std::optional<Transition>> resend(
+        ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at
+    );
+    asio::awaitable<Outcome> send(
+        const ClaimedProbe& claim, const ToolEntry& entry, std::string key, Deadline deadline
+    );
+    asio::awaitable<std::optional<ResentAttempt>> journal(
+        const ClaimedProbe& claim, const ToolEntry& entry
+    );
+    void distrust(ClaimedProbe& claim, const ToolEntry& entry, BootClock::time_point claimed_at);
+    void report(const ClaimedProbe& claim, const Verdict& verdict, const Transition& next);
 
     Store& store_;
     const Toolset& tools_;

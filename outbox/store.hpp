@@ -76,6 +76,28 @@ struct ReconcileLane {
     std::string tool;
     int limit = 0;
     std::chrono::milliseconds timeout{};  // of one probe; the claim lasts timeout + margin
+    bool resend = false;  // these probes are attempts: none while the tool is paused
+};
+
+// Where a configuration that is about to be published does not agree with work under way.
+enum class Drift {
+    key,       // open operations were sent under another key: theirs is kept
+    request,   // … to another target, or are looked for otherwise: "absent" proves nothing of them
+    revision,  // a daemon that runs now has published the tool otherwise
+};
+struct ToolDrift {
+    std::string tool;
+    Drift kind = Drift::request;
+    std::int64_t open = 0;    // key, request: operations; at most kMostCounted
+    std::string worker = {};  // revision: name of that daemon
+
+    static constexpr std::int64_t kMostCounted = 1000;
+};
+
+// A claimed operation that is sent once more: journaled like an attempt.
+struct ResentAttempt {
+    Epoch epoch;  // identifies the attempt; the verdict's write compares it
+    int attempts = 0;
 };
 
 struct MaintenanceReport {
@@ -162,6 +184,18 @@ class Store {
         WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes
     ) = 0;
 
+    // Journals a resend of what the worker has claimed under that epoch, committed with a flush
+    // before it returns: one attempt more, a new attempt epoch, a hard deadline `timeout` from now.
+    // Empty: somebody else moved the operation meanwhile. After an error it may be journaled or
+    // not; nothing was sent, and the claim ends by itself.
+    virtual asio::awaitable<std::optional<ResentAttempt>> journal_resend(
+        WorkerId worker,
+        Seq seq,
+        Epoch claimed,
+        std::chrono::milliseconds timeout,
+        std::chrono::milliseconds margin
+    ) = 0;
+
     // One page of promotion, lease expiry (by time, by stale workers), and expires_at, over every
     // tool of the catalogue. judge_workers: this daemon had a healthy connection for 15 s.
     virtual asio::awaitable<MaintenanceReport> maintain(bool judge_workers) = 0;
@@ -171,6 +205,12 @@ class Store {
 
     // Upserts these tools into the catalogue, never touches others'.
     virtual asio::awaitable<void> publish_tools(WorkerId worker, std::vector<ToolPolicy> tools) = 0;
+
+    // What these tools, once published, would not agree with. `siblings`: workers of this very
+    // process, whose earlier configurations are meant to go.
+    virtual asio::awaitable<std::vector<ToolDrift>> find_drift(
+        std::vector<ToolPolicy> tools, std::vector<WorkerId> siblings
+    ) = 0;
 
     // Key settings an operation's first attempt used, when its request_hash is not the present one.
     virtual asio::awaitable<std::optional<KeySettings>> key_settings(

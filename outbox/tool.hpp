@@ -61,7 +61,8 @@ class Tool {
 struct ToolEntry {
     ToolPolicy policy;
     std::unique_ptr<Tool> tool;
-    std::shared_ptr<LaneGate> gate = nullptr;  // null: always open
+    std::shared_ptr<LaneGate> gate = nullptr;        // of attempts; null: always open
+    std::shared_ptr<LaneGate> probe_gate = nullptr;  // of probes; the same one for resend
 };
 
 // The tools of one configuration, by name. Attempts in flight keep the one they began with.

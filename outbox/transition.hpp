@@ -91,7 +91,8 @@ struct ProbeMemory {
 struct Transition {
     enum class Writer {
         attempt,  // a leased attempt: when fenced, the answer becomes evidence (late_result)
-        probe,    // a claimed probe: when fenced, nothing is lost, the other one knows better
+        probe,    // a claimed probe: when fenced, nothing is lost, the other one knows better;
+                  // unless it was a resend and its answer is evidence
     };
 
     Writer writer = Writer::attempt;

@@ -7,6 +7,7 @@
 
 #include "tools/http_senders.hpp"
 #include "tools/lint.hpp"
+#include "tools/resend_rules.hpp"
 #include "tools/tool_policy.hpp"
 
 namespace tools {
@@ -100,7 +101,9 @@ std::optional<CompiledTool> compile_tool(
         .execute = LogExecute{},
         .lookup = std::nullopt,
         .http = http_options(tool.http, tool.connect_timeout, config.limits.response),
-        .output_limit = config.limits.response
+        .output_limit = config.limits.response,
+        .target = target_text(tool),
+        .lookup_target = lookup_target_text(tool)
     };
     bool fits = true;
     if (tool.arguments) {
@@ -111,6 +114,7 @@ std::optional<CompiledTool> compile_tool(
     const bool asks = compile_lookup(tool, config.credentials, reconcile, compiled);
     note_needs(execute.references, compiled.policy.needs_original);
     note_needs(reconcile.references, compiled.policy.needs_original);
+    check_resend(tool, execute.references, diagnostics);
     lint_tool(tool, execute.references, reconcile.references, diagnostics);
     if (!fits || !performs || !asks) return std::nullopt;
     return compiled;

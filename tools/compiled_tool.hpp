@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "config/config.hpp"
@@ -22,10 +23,13 @@ struct LogExecute {};
 struct CompiledTool {
     outbox::ToolPolicy policy;
     std::variant<HttpExecute, CommandExecute, SqlExecute, McpExecute, LogExecute> execute;
-    // Empty: manual, a read tool that has none, or an effect in the outbox's own transaction.
+    // Empty: manual, resend, a read tool that has none, or an effect in the outbox's own
+    // transaction.
     std::optional<std::variant<HttpLookup, CommandLookup, SqlLookup, McpLookup>> lookup;
     HttpOptions http;
     std::size_t output_limit = 0;
+    std::string target;  // tool_policy.hpp
+    std::string lookup_target;
     std::unique_ptr<const ArgumentsSchema> arguments = nullptr;  // null: none is given
 };
 

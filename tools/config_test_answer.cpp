@@ -28,13 +28,17 @@ std::string worded(std::string_view end, const outbox::Error& error) {
 
 bool fits(const config::CannedAnswer& answer, Kind kind) {
     const bool mcp = answer.rpc_error || answer.is_error || answer.result_type;
+    const bool sql = answer.rows || answer.affected || !answer.sqlstate.empty();
     switch (kind) {
         case Kind::http:
-            return !mcp && !answer.exit_code && answer.fails != "killed";
+            return !mcp && !sql && !answer.exit_code && answer.fails != "killed";
         case Kind::command:
-            return !mcp && !answer.status && answer.fails != "reset";
+            return !mcp && !sql && !answer.status && answer.fails != "reset";
+        case Kind::sql:
+            return !mcp && !answer.status && !answer.exit_code && answer.fails != "killed" &&
+                   !answer.body && !answer.text && answer.headers.empty();
         case Kind::mcp:
-            return !answer.exit_code;
+            return !sql && !answer.exit_code;
         case Kind::none:
             break;
     }
@@ -42,14 +46,6 @@ bool fits(const config::CannedAnswer& answer, Kind kind) {
 }
 
 }  // namespace
-
-std::string shortened(std::string text) {
-    constexpr std::size_t kLongest = 2'000;
-    if (text.size() <= kLongest) return text;
-    const auto rest = text.size() - kLongest;
-    text.resize(kLongest);
-    return text + fmt::format("… ({} more bytes)", rest);
-}
 
 std::string Carried::text() const {
     std::string out = end;
@@ -183,12 +179,36 @@ static McpEnd mcp_answer(const config::CannedAnswer& canned) {
     return end;
 }
 
+static outbox::SqlEnd sql_answer(const config::CannedAnswer& canned) {
+    using Failure = outbox::SqlFailure;
+    outbox::SqlEnd end;
+    if (canned.fails == "not_sent") {
+        end.failure = Failure{Failure::When::not_begun, {}, "no connection"};
+    } else if (canned.fails == "timeout") {
+        end.failure = Failure{Failure::When::rolled_back, "57014", "cancelled: statement timeout"};
+    } else if (canned.fails) {  // reset: while it was being committed
+        end.failure = Failure{Failure::When::in_doubt, {}, "the connection was lost"};
+    } else if (!canned.sqlstate.empty()) {
+        end.failure = Failure{Failure::When::rolled_back, canned.sqlstate, "refused"};
+    } else if (canned.affected) {
+        end.rows.count = *canned.affected;
+    } else {
+        end.rows.count = static_cast<int>(canned.rows->items.size());
+        auto rows = outbox::parse_json(plain_json_text(*canned.rows));
+        if (rows.value) end.rows.rows = std::move(*rows.value);
+    }
+    return end;
+}
+
 const char* answers_of(Kind kind) {
     switch (kind) {
         case Kind::http:
             return "an HTTP answer: status, or fails: not_sent, timeout, reset";
         case Kind::command:
             return "the end of a command: exit_code, or fails: not_sent, timeout, killed";
+        case Kind::sql:
+            return "the end of a statement: rows, affected, sqlstate, or fails: not_sent, "
+                   "timeout, reset";
         case Kind::mcp:
             return "an answer of an MCP server: is_error, rpc_error, result_type, status, or fails";
         case Kind::none:
@@ -201,6 +221,7 @@ std::optional<Rehearsal::Canned> canned_answer(const config::CannedAnswer& canne
     if (!fits(canned, kind)) return std::nullopt;
     if (kind == Kind::mcp) return mcp_answer(canned);
     if (kind == Kind::http) return http_answer(canned);
+    if (kind == Kind::sql) return sql_answer(canned);
     return command_answer(canned);
 }
 

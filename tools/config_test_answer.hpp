@@ -6,6 +6,7 @@
 
 #include "config/config.hpp"
 #include "outbox/outcome.hpp"
+#include "outbox/sql_database.hpp"
 #include "tools/http_client.hpp"
 #include "tools/mcp_answer.hpp"
 #include "tools/process_run.hpp"
@@ -19,9 +20,6 @@ namespace tools {
 );
 // What would have been one, for a message.
 [[nodiscard]] const char* answers_of(Rehearsal::Kind kind);
-
-// Of a text for a message, the beginning.
-[[nodiscard]] std::string shortened(std::string text);
 
 // What an outcome or a verdict carries, for comparing; borrows from it.
 struct Carried {

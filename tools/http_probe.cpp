@@ -124,6 +124,7 @@ asio::awaitable<Verdict> HttpProbe::ask(outbox::ToolCall call, outbox::Deadline 
         auto sending = sender_->send(std::move(request), deadline);
         auto result = co_await std::move(sending);
         if (token_was_stale(result) && !std::exchange(renewed, true)) continue;
+        reporter_.tell(of_lookup(lane_signal(result)));
         if (auto verdict = read(std::move(result), sent, scope, listing))
             co_return std::move(*verdict);
         page = {.number = listing->page(), .cursor = listing->cursor()};

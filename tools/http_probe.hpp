@@ -5,6 +5,7 @@
 
 #include "tools/adapter.hpp"
 #include "tools/http_sender.hpp"
+#include "tools/lane_reporter.hpp"
 #include "tools/listing.hpp"
 #include "tools/request_template.hpp"
 #include "tools/rules.hpp"
@@ -27,8 +28,8 @@ struct HttpLookup {
 // Asks over HTTP. Whatever goes wrong is inconclusive, never absent.
 class HttpProbe final : public Probe {
  public:
-    HttpProbe(HttpLookup lookup, std::shared_ptr<HttpSender> sender)
-        : lookup_(std::move(lookup)), sender_(std::move(sender)) {}
+    HttpProbe(HttpLookup lookup, std::shared_ptr<HttpSender> sender, LaneReporter reporter = {})
+        : lookup_(std::move(lookup)), sender_(std::move(sender)), reporter_(std::move(reporter)) {}
 
     asio::awaitable<outbox::Verdict> ask(outbox::ToolCall call, outbox::Deadline deadline) override;
 
@@ -40,6 +41,7 @@ class HttpProbe final : public Probe {
 
     HttpLookup lookup_;
     std::shared_ptr<HttpSender> sender_;
+    LaneReporter reporter_;
 };
 
 }  // namespace tools

@@ -77,8 +77,12 @@ Answer to_answer(HttpResponse response) {
 Outcome judge(const HttpExecute& execute, HttpResult result, const Scope& scope) {
     if (auto* failure = std::get_if<HttpFailure>(&result)) return of_failure(std::move(*failure));
     const auto answer = to_answer(std::move(std::get<HttpResponse>(result)));
-    if (auto outcome = execute.outcomes.match(answer, scope)) return std::move(*outcome);
-    return by_default(answer, execute.has_outcomes);
+    auto outcome = execute.outcomes.match(answer, scope);
+    if (!outcome) outcome = by_default(answer, execute.has_outcomes);
+    if (auto* unknown = std::get_if<outbox::Unknown>(&*outcome)) {
+        unknown->in_progress = answer.status == 409 || answer.status == 425;
+    }
+    return std::move(*outcome);
 }
 
 asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Deadline deadline) {
@@ -94,7 +98,7 @@ asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Dead
         auto outcome = judge(execute_, std::move(result), scope);
         const bool no_effect = std::holds_alternative<outbox::RetryLater>(outcome);
         if (first && stale && no_effect) continue;
-        if (gate_) tell(*gate_, with_outcome(signal, outcome), random_);
+        reporter_.tell(with_outcome(signal, outcome));
         co_return outcome;
     }
 }

@@ -3,11 +3,9 @@
 #include <memory>
 #include <optional>
 
-#include "outbox/lane_gate.hpp"
-#include "outbox/random.hpp"
 #include "tools/adapter.hpp"
 #include "tools/http_sender.hpp"
-#include "tools/lane_signal.hpp"
+#include "tools/lane_reporter.hpp"
 #include "tools/request_template.hpp"
 #include "tools/rules.hpp"
 
@@ -43,13 +41,10 @@ struct HttpExecute {
 // the request goes out once more with a fresh token: authentication fails before execution.
 class HttpAction final : public Action {
  public:
-    // gate: is told how the other side fares; null: nobody wants to know.
-    HttpAction(
-        HttpExecute execute,
-        std::shared_ptr<HttpSender> sender,
-        std::shared_ptr<outbox::LaneGate> gate = nullptr
-    )
-        : execute_(std::move(execute)), sender_(std::move(sender)), gate_(std::move(gate)) {}
+    HttpAction(HttpExecute execute, std::shared_ptr<HttpSender> sender, LaneReporter reporter = {})
+        : execute_(std::move(execute)),
+          sender_(std::move(sender)),
+          reporter_(std::move(reporter)) {}
 
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
         override;
@@ -57,8 +52,7 @@ class HttpAction final : public Action {
  private:
     HttpExecute execute_;
     std::shared_ptr<HttpSender> sender_;
-    std::shared_ptr<outbox::LaneGate> gate_;
-    outbox::Random random_;
+    LaneReporter reporter_;
 };
 
 }  // namespace tools

@@ -22,9 +22,9 @@ LaneSignal::Health health_of(const HttpFailure& failure) {
         "not_sent_dns", "not_sent_connect", "not_sent_tls", "not_sent_proxy"
     };
     constexpr std::array<std::string_view, 2> kLost = {"timeout", "reset"};
-    const bool down =
-        failure.sent ? is_any(failure.error.code, kLost) : is_any(failure.error.code, kUnreached);
-    return down ? LaneSignal::Health::down : LaneSignal::Health::unknown;
+    using Health = LaneSignal::Health;
+    if (failure.sent) return is_any(failure.error.code, kLost) ? Health::down : Health::unknown;
+    return is_any(failure.error.code, kUnreached) ? Health::unreached : Health::unknown;
 }
 
 }  // namespace
@@ -60,17 +60,9 @@ LaneSignal with_outcome(LaneSignal signal, const outbox::Outcome& outcome) {
     return signal;
 }
 
-void tell(outbox::LaneGate& gate, const LaneSignal& signal, outbox::Random& random) {
-    const auto now = outbox::BootClock::now();
-    if (signal.pause) gate.pause(*signal.pause, now);
-    switch (signal.health) {
-        case LaneSignal::Health::up:
-            return gate.succeeded();
-        case LaneSignal::Health::down:
-            return gate.failed(now, random.uniform());
-        case LaneSignal::Health::unknown:
-            return;
-    }
+LaneSignal of_lookup(LaneSignal signal) {
+    if (signal.status == 429 && !signal.pause) signal.pause = kUnsaid;
+    return signal;
 }
 
 }  // namespace tools

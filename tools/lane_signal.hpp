@@ -3,9 +3,7 @@
 #include <chrono>
 #include <optional>
 
-#include "outbox/lane_gate.hpp"
 #include "outbox/outcome.hpp"
-#include "outbox/random.hpp"
 #include "tools/http_client.hpp"
 
 namespace tools {
@@ -13,9 +11,10 @@ namespace tools {
 // What one answer says about the other side as a whole, beyond the operation it was about.
 struct LaneSignal {
     enum class Health {
-        up,       // it answered
-        down,     // no connection, no whole answer in time, or a 5xx
-        unknown,  // nothing was learnt: the request did not get as far as the other side
+        up,         // it answered
+        down,       // no whole answer in time, or a 5xx
+        unreached,  // no connection was to be had
+        unknown,    // nothing was learnt: the request did not get as far as the other side
     };
     Health health = Health::unknown;
     int status = 0;                                  // 0: no answer
@@ -26,8 +25,7 @@ struct LaneSignal {
 [[nodiscard]] LaneSignal lane_signal(const HttpResult& result);
 // The same with what the rules made of it: they know where the answer says how long to wait.
 [[nodiscard]] LaneSignal with_outcome(LaneSignal signal, const outbox::Outcome& outcome);
-
-// Hands it on to the tool's gate.
-void tell(outbox::LaneGate& gate, const LaneSignal& signal, outbox::Random& random);
+// Of an answer to a look-up, whose rules say nothing about waiting.
+[[nodiscard]] LaneSignal of_lookup(LaneSignal signal);
 
 }  // namespace tools

@@ -143,6 +143,7 @@ class InlineSecrets {
         look({}, mcp.meta);
     }
     void look(const config::LogAction&) {}
+    void look(const config::Resend&) {}
     void look(const config::Manual&) {}
 
  private:

@@ -169,7 +169,7 @@ asio::awaitable<Outcome> McpAction::perform(outbox::ToolCall call, outbox::Deadl
         const auto signal = end.signal;
         auto outcome = judge(execute_, std::move(end), scope);
         if (stale && round < kRepeats && is_no_effect(outcome)) continue;
-        if (gate_ && signal) tell(*gate_, with_outcome(*signal, outcome), random_);
+        if (signal) reporter_.tell(with_outcome(*signal, outcome));
         co_return outcome;
     }
 }
@@ -223,6 +223,7 @@ asio::awaitable<Verdict> McpProbe::ask(outbox::ToolCall call, outbox::Deadline d
         auto calling = server_->call(std::move(asked), scope, deadline);
         auto end = co_await std::move(calling);
         if (end.stale && repeats++ < kRepeats) continue;
+        if (end.signal) reporter_.tell(of_lookup(*end.signal));
         if (auto verdict = read(std::move(end), arguments, scope, listing)) {
             co_return std::move(*verdict);
         }

@@ -3,9 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "outbox/lane_gate.hpp"
-#include "outbox/random.hpp"
 #include "tools/adapter.hpp"
+#include "tools/lane_reporter.hpp"
 #include "tools/listing.hpp"
 #include "tools/mcp_server.hpp"
 #include "tools/mcp_template.hpp"
@@ -48,12 +47,12 @@ class McpAction final : public Action {
         McpExecute execute,
         std::shared_ptr<McpServer> server,
         outbox::Failpoints& failpoints,
-        std::shared_ptr<outbox::LaneGate> gate = nullptr
+        LaneReporter reporter = {}
     )
         : execute_(std::move(execute)),
           server_(std::move(server)),
           failpoints_(failpoints),
-          gate_(std::move(gate)) {}
+          reporter_(std::move(reporter)) {}
 
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
         override;
@@ -62,15 +61,14 @@ class McpAction final : public Action {
     McpExecute execute_;
     std::shared_ptr<McpServer> server_;
     outbox::Failpoints& failpoints_;
-    std::shared_ptr<outbox::LaneGate> gate_;
-    outbox::Random random_;
+    LaneReporter reporter_;
 };
 
 // Asks a tool of an MCP server. Whatever goes wrong is inconclusive, never absent.
 class McpProbe final : public Probe {
  public:
-    McpProbe(McpLookup lookup, std::shared_ptr<McpServer> server)
-        : lookup_(std::move(lookup)), server_(std::move(server)) {}
+    McpProbe(McpLookup lookup, std::shared_ptr<McpServer> server, LaneReporter reporter = {})
+        : lookup_(std::move(lookup)), server_(std::move(server)), reporter_(std::move(reporter)) {}
 
     asio::awaitable<outbox::Verdict> ask(outbox::ToolCall call, outbox::Deadline deadline) override;
 
@@ -82,6 +80,7 @@ class McpProbe final : public Probe {
 
     McpLookup lookup_;
     std::shared_ptr<McpServer> server_;
+    LaneReporter reporter_;
 };
 
 }  // namespace tools

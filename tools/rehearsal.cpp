@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/without_secrets.hpp"
+#include "outbox/decide.hpp"
 #include "outbox/provider_key.hpp"
 #include "tools/compiled_tool.hpp"
 #include "tools/log_tool.hpp"
@@ -127,6 +128,79 @@ class ScriptMcp final : public McpServer {
     RequestCredential credential_;
 };
 
+// A statement to be shown, with the operation that it is for just now.
+struct Shown {
+    SqlTemplate sql;
+    const Scope* scope = nullptr;
+};
+
+// The database: it answers what the script says, after the judge of the tool itself.
+class ScriptDatabase final : public outbox::SqlDatabase {
+ public:
+    ScriptDatabase(Script& script, std::shared_ptr<const Shown> shown)
+        : script_(script), shown_(std::move(shown)) {}
+    asio::awaitable<outbox::SqlEnd>
+    perform(outbox::SqlCall, outbox::JudgeRows judge, std::optional<outbox::OwnAttempt>) override {
+        auto end = answer();
+        if (!end.failure) end.outcome = judge(end.rows);
+        co_return end;
+    }
+    asio::awaitable<outbox::SqlEnd> look_up(outbox::SqlCall) override { co_return answer(); }
+
+ private:
+    outbox::SqlEnd answer() {
+        if (auto shown = shown_->sql.show(*shown_->scope); shown.ok()) {
+            script_.sent.emplace_back(std::move(shown.value()));
+        }
+        outbox::SqlEnd nobody;
+        nobody.failure = outbox::SqlFailure{
+            .when = outbox::SqlFailure::When::in_doubt,
+            .sqlstate = {},
+            .message = "no more answers were given"
+        };
+        return script_.next(std::move(nobody));
+    }
+
+    Script& script_;
+    std::shared_ptr<const Shown> shown_;
+};
+
+class ScriptSql final : public Action {
+ public:
+    ScriptSql(SqlExecute execute, Script& script)
+        : shown_(std::make_shared<Shown>(Shown{execute.sql})),
+          action_(std::move(execute), std::make_unique<ScriptDatabase>(script, shown_)) {}
+    asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
+        override {
+        const Scope scope{call};
+        shown_->scope = &scope;
+        auto performing = action_.perform(call, deadline);
+        co_return co_await std::move(performing);
+    }
+
+ private:
+    std::shared_ptr<Shown> shown_;
+    SqlAction action_;
+};
+
+class ScriptSqlProbe final : public Probe {
+ public:
+    ScriptSqlProbe(SqlLookup lookup, Script& script)
+        : shown_(std::make_shared<Shown>(Shown{lookup.sql})),
+          probe_(std::move(lookup), std::make_unique<ScriptDatabase>(script, shown_)) {}
+    asio::awaitable<outbox::Verdict> ask(outbox::ToolCall call, outbox::Deadline deadline)
+        override {
+        const Scope scope{call};
+        shown_->scope = &scope;
+        auto asking = probe_.ask(call, deadline);
+        co_return co_await std::move(asking);
+    }
+
+ private:
+    std::shared_ptr<Shown> shown_;
+    SqlProbe probe_;
+};
+
 class ScriptLog final : public Action {
  public:
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall, outbox::Deadline) override {
@@ -146,11 +220,15 @@ std::unique_ptr<Action> make_action(CompiledTool& tool, Script& script) {
         auto server = std::make_shared<ScriptMcp>(script, mcp->call);
         return std::make_unique<McpAction>(std::move(*mcp), std::move(server), script.failpoints);
     }
-    if (std::holds_alternative<LogExecute>(tool.execute)) return std::make_unique<ScriptLog>();
-    return nullptr;
+    if (auto* sql = std::get_if<SqlExecute>(&tool.execute)) {
+        return std::make_unique<ScriptSql>(std::move(*sql), script);
+    }
+    return std::make_unique<ScriptLog>();
 }
 
 std::unique_ptr<Probe> make_probe(CompiledTool& tool, Script& script) {
+    if (tool.policy.own_transaction)
+        return std::make_unique<NoProbe>("effect and record are one transaction: nobody is asked");
     if (!tool.lookup)
         return std::make_unique<NoProbe>("only a person can tell whether it happened");
     if (auto* http = std::get_if<HttpLookup>(&*tool.lookup)) {
@@ -164,14 +242,15 @@ std::unique_ptr<Probe> make_probe(CompiledTool& tool, Script& script) {
         auto server = std::make_shared<ScriptMcp>(script, mcp->call);
         return std::make_unique<McpProbe>(std::move(*mcp), std::move(server));
     }
-    return nullptr;
+    return std::make_unique<ScriptSqlProbe>(std::move(std::get<SqlLookup>(*tool.lookup)), script);
 }
 
-template <class Http, class Command, class Mcp, class Variant>
+template <class Http, class Command, class Sql, class Mcp, class Variant>
 Rehearsal::Kind kind_of(const Variant& action) {
     if (std::holds_alternative<Mcp>(action)) return Rehearsal::Kind::mcp;
     if (std::holds_alternative<Http>(action)) return Rehearsal::Kind::http;
     if (std::holds_alternative<Command>(action)) return Rehearsal::Kind::command;
+    if (std::holds_alternative<Sql>(action)) return Rehearsal::Kind::sql;
     return Rehearsal::Kind::none;
 }
 
@@ -202,6 +281,7 @@ struct Rehearsal::Stage {
     outbox::KeySettings key;
     std::string key_namespace;
     bool write = true;
+    bool resend = false;  // a look-up is the request itself
     Kind execute = Kind::none;
     Kind lookup = Kind::none;
 };
@@ -230,16 +310,16 @@ std::optional<Rehearsal> Rehearsal::of(
         stage->key = compiled->policy.key;
         stage->key_namespace = config.database.key_namespace;
         stage->write = tool.write;
-        stage->execute = kind_of<HttpExecute, CommandExecute, McpExecute>(compiled->execute);
+        stage->execute =
+            kind_of<HttpExecute, CommandExecute, SqlExecute, McpExecute>(compiled->execute);
         if (compiled->lookup) {
-            stage->lookup = kind_of<HttpLookup, CommandLookup, McpLookup>(*compiled->lookup);
+            stage->lookup =
+                kind_of<HttpLookup, CommandLookup, SqlLookup, McpLookup>(*compiled->lookup);
         }
+        stage->resend = compiled->policy.reconcile.resend;
+        if (stage->resend) stage->lookup = stage->execute;
         auto action = make_action(*compiled, stage->script);
         auto probe = make_probe(*compiled, stage->script);
-        if (!action || !probe) {
-            why = name + ": tools of this type cannot be tried without the other side";
-            return std::nullopt;
-        }
         stage->tool = std::make_unique<AdapterTool>(
             std::move(action),
             std::move(probe),
@@ -285,6 +365,7 @@ Rendered<SentRequest> Rehearsal::request(const outbox::ToolCall& call) {
 }
 
 Rendered<SentRequest> Rehearsal::lookup(const outbox::ToolCall& call) {
+    if (stage_->resend) return request(call);
     auto& script = stage_->script;
     script.answers.clear();
     script.sent.clear();
@@ -308,6 +389,10 @@ outbox::Verdict Rehearsal::verdict(const outbox::ToolCall& call, std::vector<Can
     script.answers.assign(
         std::make_move_iterator(pages.begin()), std::make_move_iterator(pages.end())
     );
+    if (stage_->resend) {
+        return outbox::resend_verdict(run(stage_->tool->execute(call, outbox::Deadline::after(1h)))
+        );
+    }
     return run(stage_->tool->probe(call, outbox::Deadline::after(1h)));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "outbox/sql_database.hpp"
 #include "outbox/tool.hpp"
 #include "tools/http_client.hpp"
 #include "tools/mcp_answer.hpp"
@@ -21,8 +22,8 @@ namespace tools {
 // nothing is judged twice in two ways. Secrets are *** in all of it.
 class Rehearsal {
  public:
-    using Canned = std::variant<HttpResult, ProcessEnd, McpEnd>;
-    enum class Kind { none, http, command, mcp };
+    using Canned = std::variant<HttpResult, ProcessEnd, outbox::SqlEnd, McpEnd>;
+    enum class Kind { none, http, command, sql, mcp };
 
     // `name` as the queue has it: create_ticket:close for a compensation. Empty when there is no
     // such tool, or when it cannot be rehearsed: `why` says so then.
@@ -36,7 +37,7 @@ class Rehearsal {
     // {{ operation.key }} of this id.
     [[nodiscard]] std::string key_of(const std::string& operation_id) const;
     [[nodiscard]] bool write() const;
-    // What answers: nobody for log and manual.
+    // What answers: nobody for log and manual. A resend is looked up as it is executed.
     [[nodiscard]] Kind execute_kind() const;
     [[nodiscard]] Kind lookup_kind() const;
 

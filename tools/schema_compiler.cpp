@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <set>
 #include <utility>
 
 #include "config/nearest.hpp"
+#include "tools/schema_graph.hpp"
 #include "tools/schema_keywords.hpp"
 #include "tools/schema_pointer.hpp"
 
@@ -24,42 +24,21 @@ constexpr std::size_t kMaxDepth = 100;
 
 class Compiler {
  public:
-    explicit Compiler(config::Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+    explicit Compiler(config::Diagnostics& diagnostics)
+        : diagnostics_(diagnostics),
+          graph_([this](const Mark& mark, std::string message, std::string hint) {
+              error(mark, std::move(message), std::move(hint));
+          }) {}
 
     std::optional<FlatSchema> run(const Value& schema) {
         (void)walk(schema, schema.mark, "", 0);
-        resolve();
-        find_loops();
+        graph_.resolve(too_large_);
+        graph_.find_loops();
         if (failed_) return std::nullopt;
-        FlatSchema flat;
-        Json definitions(Json::Object{});
-        for (std::size_t i = 0; i < nodes_.size(); ++i) {
-            auto& node = nodes_[i];
-            if (!node.leaf.empty()) {
-                node.flat.set(kLeafKeyword, static_cast<std::int64_t>(flat.leaves.size()));
-                flat.leaves.push_back(std::move(node.leaf));
-            }
-            definitions.set(std::to_string(i), std::move(node.flat));
-        }
-        flat.document.set("$ref", "#/definitions/0");
-        flat.document.set("definitions", std::move(definitions));
-        return flat;
+        return std::move(graph_).flat();
     }
 
  private:
-    struct Node {
-        Json flat{Json::Object{}};
-        LeafCheck leaf;
-        Mark mark;
-        std::vector<std::size_t> in_place;  // sub-schemas for the very same value
-    };
-    struct Reference {
-        std::size_t node;
-        std::string pointer;
-        Mark mark;
-        std::string text;
-    };
-
     void error(const Mark& mark, std::string message, std::string hint = {}) {
         failed_ = true;
         diagnostics_.error(mark, "arguments: " + std::move(message), std::move(hint));
@@ -76,30 +55,21 @@ class Compiler {
         );
     }
 
-    static Json reference_to(std::size_t node) {
-        Json out;
-        out.set("$ref", fmt::format("#/definitions/{}", node));
-        return out;
-    }
-
     // One schema with all below it; its number.
     std::size_t walk(
         const Value& value, const Mark& fallback, const std::string& pointer, std::size_t depth
     ) {
         const auto mark = value.mark.line > 0 ? value.mark : fallback;
-        const auto number = nodes_.size();
-        if (number >= kMaxSchemas || depth > kMaxDepth) {
+        if (graph_.size() >= kMaxSchemas || depth > kMaxDepth) {
             if (!too_large_) {
                 error(mark, "the schema is too large", "5000 sub-schemas, 100 inside each other");
             }
             too_large_ = true;
             return 0;
         }
-        nodes_.emplace_back();
-        nodes_[number].mark = mark;
-        numbers_.emplace(pointer, number);
+        const auto number = graph_.add(pointer, mark);
         if (value.is(Kind::boolean)) {
-            nodes_[number].leaf.never = value.text == "false";
+            graph_[number].leaf.never = value.text == "false";
         } else if (value.is(Kind::mapping)) {
             for (const auto& member : value.members) keyword(number, value, member, pointer, depth);
         } else if (!value.unresolved) {
@@ -172,7 +142,7 @@ class Compiler {
             failed_ = true;
             return;
         }
-        auto problem = read_leaf(member, nodes_[number].leaf);
+        auto problem = read_leaf(member, graph_[number].leaf);
         if (!problem) return;
         if (problem->warning) {
             diagnostics_.warning(
@@ -192,15 +162,15 @@ class Compiler {
         const bool whole = member.value.is(Kind::number) && !text.empty() && text.size() <= 9 &&
                            text.find_first_not_of("0123456789") == std::string::npos;
         if (!whole) return wrong(member, "a whole number from 0 to 999999999");
-        nodes_[number].flat.set(member.key, Json(Json::Number{text}));
+        graph_[number].flat.set(member.key, Json(Json::Number{text}));
     }
 
     void one(
         std::size_t number, const Member& member, const std::string& below, std::size_t depth
     ) {
         const auto sub = walk(member.value, member.key_mark, below, depth + 1);
-        if (applies_in_place(member.key)) nodes_[number].in_place.push_back(sub);
-        nodes_[number].flat.set(member.key, reference_to(sub));
+        if (applies_in_place(member.key)) graph_[number].in_place.push_back(sub);
+        graph_[number].flat.set(member.key, SchemaGraph::reference_to(sub));
     }
 
     void list(
@@ -213,16 +183,8 @@ class Compiler {
             const auto sub = walk(
                 member.value.items[i], member.key_mark, fmt::format("{}/{}", below, i), depth + 1
             );
-            nodes_[number].in_place.push_back(sub);
-            add_to_list(number, member.key, sub);
-        }
-    }
-
-    void add_to_list(std::size_t number, const std::string& key, std::size_t sub) {
-        auto& flat = nodes_[number].flat;
-        if (flat.find(key) == nullptr) flat.set(key, Json(Json::Array{}));
-        for (auto& [name, value] : *flat.as_object()) {
-            if (name == key) value.as_array()->push_back(reference_to(sub));
+            graph_[number].in_place.push_back(sub);
+            graph_.add_to_list(number, member.key, sub);
         }
     }
 
@@ -234,7 +196,7 @@ class Compiler {
         const bool dependency = member.key.starts_with("depend");
         const bool definition = member.key == "$defs" || member.key == "definitions";
         const std::string target = dependency ? "dependencies" : "properties";
-        const auto* known = nodes_[number].flat.find(target);
+        const auto* known = graph_[number].flat.find(target);
         auto out = known == nullptr ? Json(Json::Object{}) : *known;
         for (const auto& entry : member.value.members) {
             if (dependency && member.key != "dependentSchemas" &&
@@ -249,10 +211,10 @@ class Compiler {
             const auto sub = walk(
                 entry.value, entry.key_mark, below + "/" + pointer_token(entry.key), depth + 1
             );
-            if (dependency) nodes_[number].in_place.push_back(sub);
-            out.set(entry.key, reference_to(sub));
+            if (dependency) graph_[number].in_place.push_back(sub);
+            out.set(entry.key, SchemaGraph::reference_to(sub));
         }
-        if (!definition) nodes_[number].flat.set(target, std::move(out));
+        if (!definition) graph_[number].flat.set(target, std::move(out));
     }
 
     // items is one schema for all, or (draft 7) one each; prefixItems is the later name of the
@@ -272,10 +234,11 @@ class Compiler {
             const bool listed = first != nullptr && first->is(Kind::sequence);
             const auto sub = walk(member.value, member.key_mark, below, depth + 1);
             if (member.key == "additionalItems") {
-                if (listed) nodes_[number].flat.set("additionalItems", reference_to(sub));
+                if (listed)
+                    graph_[number].flat.set("additionalItems", SchemaGraph::reference_to(sub));
             } else {
-                nodes_[number].flat.set(
-                    prefix == nullptr ? "items" : "additionalItems", reference_to(sub)
+                graph_[number].flat.set(
+                    prefix == nullptr ? "items" : "additionalItems", SchemaGraph::reference_to(sub)
                 );
             }
             return;
@@ -283,11 +246,11 @@ class Compiler {
         if (!member.value.is(Kind::sequence)) return wrong(member, "a list of schemas");
         Json::Array subs;
         for (std::size_t i = 0; i < member.value.items.size(); ++i) {
-            subs.push_back(reference_to(walk(
+            subs.push_back(SchemaGraph::reference_to(walk(
                 member.value.items[i], member.key_mark, fmt::format("{}/{}", below, i), depth + 1
             )));
         }
-        nodes_[number].flat.set("items", Json(std::move(subs)));
+        graph_[number].flat.set("items", Json(std::move(subs)));
     }
 
     static std::optional<Json> read_names(const Value& value) {
@@ -315,7 +278,7 @@ class Compiler {
                     : ""
             );
         }
-        if (!names->as_array()->empty()) nodes_[number].flat.set("required", std::move(*names));
+        if (!names->as_array()->empty()) graph_[number].flat.set("required", std::move(*names));
     }
 
     void reference(std::size_t number, const Member& member) {
@@ -328,63 +291,13 @@ class Compiler {
                 "copy what it names into $defs and write $ref: '#/$defs/name'"
             );
         }
-        references_.push_back(
+        graph_.refer(
             {number, percent_decoded(text.substr(1)), member.value.mark, text.substr(0, 100)}
         );
     }
 
-    // A target may stand anywhere in the schema, also behind what refers to it.
-    void resolve() {
-        for (const auto& reference : references_) {
-            const auto found = numbers_.find(reference.pointer);
-            if (found == numbers_.end()) {
-                if (too_large_) continue;
-                error(
-                    reference.mark,
-                    fmt::format("there is no schema at {}", reference.text),
-                    "name a sub-schema by its JSON Pointer, such as '#/$defs/name'"
-                );
-                continue;
-            }
-            nodes_[reference.node].in_place.push_back(found->second);
-            add_to_list(reference.node, "allOf", found->second);
-        }
-    }
-
-    // A schema that comes back to itself without having gone into the value would never end.
-    void find_loops() {
-        enum class State { fresh, open, done };
-        std::vector<State> states(nodes_.size(), State::fresh);
-        for (std::size_t start = 0; start < nodes_.size(); ++start) {
-            if (states[start] != State::fresh) continue;
-            std::vector<std::pair<std::size_t, std::size_t>> path{{start, 0}};
-            states[start] = State::open;
-            while (!path.empty()) {
-                auto& [at, next] = path.back();
-                if (next == nodes_[at].in_place.size()) {
-                    states[at] = State::done;
-                    path.pop_back();
-                    continue;
-                }
-                const auto to = nodes_[at].in_place[next++];
-                if (states[to] == State::open) {
-                    error(
-                        nodes_[at].mark,
-                        "this schema leads back to itself for the same value",
-                        "a recursive $ref belongs below properties or items"
-                    );
-                } else if (states[to] == State::fresh) {
-                    states[to] = State::open;
-                    path.emplace_back(to, 0);
-                }
-            }
-        }
-    }
-
     config::Diagnostics& diagnostics_;
-    std::vector<Node> nodes_;
-    std::map<std::string, std::size_t> numbers_;
-    std::vector<Reference> references_;
+    SchemaGraph graph_;
     bool failed_ = false;
     bool too_large_ = false;
 };

@@ -53,6 +53,34 @@ std::string text_of(const ProcessSpec& command) {
     return out;
 }
 
+const char* database_of(const SentStatement& sent) {
+    return sent.own ? "own" : "other";
+}
+
+std::string text_of(const SentStatement& sent) {
+    std::string out = sent.own ? "-- on the outbox's own database, in one transaction with the "
+                                 "record\n"
+                               : "-- on the database of its dsn\n";
+    out += sent.statement;
+    if (out.back() != '\n') out += '\n';
+    for (const auto& [name, value] : sent.parameters) {
+        // JSON text holds no line end: nothing of a value looks like SQL of ours.
+        out += "-- :" + name + " = " + outbox::to_text(value) + '\n';
+    }
+    return out;
+}
+
+Json json_of(const SentStatement& sent) {
+    Json out;
+    out.set("type", Json("sql"));
+    out.set("database", Json(database_of(sent)));
+    out.set("statement", Json(sent.statement));
+    Json parameters{Json::Object{}};
+    for (const auto& [name, value] : sent.parameters) parameters.set(name, value);
+    out.set("parameters", std::move(parameters));
+    return out;
+}
+
 Json json_of(const HttpRequest& request) {
     Json out;
     out.set("type", Json("http"));

@@ -95,6 +95,7 @@ Outcome as_own(Outcome outcome) {
 SqlTemplate SqlTemplate::compile(const config::Sql& sql, CompileContext& context) {
     SqlTemplate out;
     if (sql.dsn) out.dsn = sql.dsn->value;
+    out.written_ = sql.statement.value;
     out.statement_ = sql.numbered;
     out.statement_timeout_ = sql.statement_timeout;
     for (const auto& [name, value] : sql.parameters) {
@@ -119,6 +120,18 @@ Rendered<outbox::SqlCall> SqlTemplate::render(const Scope& scope, outbox::Deadli
         call.parameters.push_back(std::move(text));
     }
     return call;
+}
+
+Rendered<SentStatement> SqlTemplate::show(const Scope& scope) const {
+    SentStatement out;
+    out.statement = written_;
+    out.own = !dsn;
+    for (const auto& [name, value] : parameters_) {
+        auto rendered = value.render(scope);
+        if (!rendered.ok()) return rendered.error();
+        out.parameters.emplace_back(name, rendered.value() ? *rendered.value() : Json{});
+    }
+    return out;
 }
 
 SqlExecute SqlExecute::compile(

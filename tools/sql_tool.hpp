@@ -12,6 +12,7 @@
 #include "outbox/sql_database.hpp"
 #include "tools/adapter.hpp"
 #include "tools/rules.hpp"
+#include "tools/sent_request.hpp"
 #include "tools/value_template.hpp"
 
 namespace tools {
@@ -27,11 +28,16 @@ class SqlTemplate {
     [[nodiscard]] Rendered<outbox::SqlCall> render(const Scope& scope, outbox::Deadline deadline)
         const;
 
+    // The same for reading: the statement as the file has it, its values by name. What render()
+    // refuses is refused here.
+    [[nodiscard]] Rendered<SentStatement> show(const Scope& scope) const;
+
     std::optional<std::string> dsn;  // empty: the outbox's own database
     std::size_t max_bytes = 0;       // of the rows as JSON
 
  private:
-    std::string statement_;
+    std::string written_;    // as the file has it
+    std::string statement_;  // numbered
     std::vector<std::pair<std::string, ValueTemplate>> parameters_;
     std::optional<std::chrono::milliseconds> statement_timeout_;
 };

@@ -90,6 +90,9 @@ Json target_of(const config::Mcp& mcp) {
 Json target_of(const config::LogAction&) {
     return Json("log");
 }
+Json target_of(const config::Resend&) {
+    return Json("resend");
+}
 Json target_of(const config::Manual&) {
     return Json("manual");
 }
@@ -145,6 +148,19 @@ KeySettings key_settings(const config::Key& key, config::Diagnostics& diagnostic
 }
 
 }  // namespace
+
+std::string target_text(const config::Tool& tool) {
+    return outbox::to_text(
+        std::visit([](const auto& execute) { return target_of(execute); }, tool.execute)
+    );
+}
+
+std::string lookup_target_text(const config::Tool& tool) {
+    if (!tool.reconcile_by) return {};
+    return outbox::to_text(
+        std::visit([](const auto& by) { return target_of(by); }, *tool.reconcile_by)
+    );
+}
 
 std::int64_t request_hash(const config::Tool& tool) {
     const Json all(Json::Array{
@@ -208,6 +224,7 @@ outbox::ToolPolicy make_policy(const config::Tool& tool, config::Diagnostics& di
     };
     policy.reconcile = {
         .manual = tool.reconcile_by && std::holds_alternative<config::Manual>(*tool.reconcile_by),
+        .resend = tool.reconcile_by && std::holds_alternative<config::Resend>(*tool.reconcile_by),
         .settle = tool.reconcile.settle,
         .confirmations = tool.reconcile.confirmations,
         .interval = tool.reconcile.interval,

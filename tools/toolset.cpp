@@ -109,16 +109,59 @@ std::vector<CompiledTool> compile_all(
     return compiled;
 }
 
+// The gates of a tool's two lanes.
+struct Gates {
+    std::shared_ptr<outbox::LaneGate> attempts;  // null: nobody is asked who could be down
+    std::shared_ptr<outbox::LaneGate> probes;
+    bool one_host = false;  // both lanes ask the same
+
+    [[nodiscard]] LaneReporter of_attempts() const {
+        return {attempts, one_host ? probes : nullptr};
+    }
+    [[nodiscard]] LaneReporter of_probes() const { return {probes, one_host ? attempts : nullptr}; }
+};
+
+// Of what is asked over the network; null: a process, a database, nobody.
+template <class Http, class Mcp, class Variant>
+const Origin* origin_in(const Variant& action) {
+    if (const auto* http = std::get_if<Http>(&action)) return &http->request.origin();
+    const auto* mcp = std::get_if<Mcp>(&action);
+    if (mcp == nullptr || mcp->call.server() == nullptr) return nullptr;
+    return &mcp->call.server()->origin();
+}
+
+const Origin* origin_of(const CompiledTool& tool, LaneGates::Lane lane) {
+    if (lane == LaneGates::Lane::attempts) return origin_in<HttpExecute, McpExecute>(tool.execute);
+    return tool.lookup ? origin_in<HttpLookup, McpLookup>(*tool.lookup) : nullptr;
+}
+
+// Only what is asked over the network can be down, or ask for patience. A resend is an attempt.
+Gates make_gates(const CompiledTool& tool, LaneGates& gates) {
+    using Lane = LaneGates::Lane;
+    Gates out;
+    const auto& name = tool.policy.name;
+    const auto* performs = origin_of(tool, Lane::attempts);
+    const auto* asks = origin_of(tool, Lane::probes);
+    if (performs != nullptr) out.attempts = gates.of(name, Lane::attempts, tool.target);
+    if (asks != nullptr) out.probes = gates.of(name, Lane::probes, tool.lookup_target);
+    out.one_host =
+        performs != nullptr && asks != nullptr && origin_text(*performs) == origin_text(*asks);
+    if (tool.policy.reconcile.resend) out.probes = out.attempts;
+    return out;
+}
+
 std::unique_ptr<Action> make_action(
     CompiledTool& tool,
     const Services& services,
     HttpSenders& senders,
     McpServers& servers,
-    std::shared_ptr<outbox::LaneGate> gate
+    LaneReporter reporter
 ) {
     if (auto* http = std::get_if<HttpExecute>(&tool.execute)) {
         auto sender = senders.of(tool.http, http->request.credential());
-        return std::make_unique<HttpAction>(std::move(*http), std::move(sender), std::move(gate));
+        return std::make_unique<HttpAction>(
+            std::move(*http), std::move(sender), std::move(reporter)
+        );
     }
     if (auto* command = std::get_if<CommandExecute>(&tool.execute)) {
         return std::make_unique<CommandAction>(
@@ -132,21 +175,29 @@ std::unique_ptr<Action> make_action(
     if (auto* mcp = std::get_if<McpExecute>(&tool.execute)) {
         auto server = servers.of(mcp->call, tool.http);
         return std::make_unique<McpAction>(
-            std::move(*mcp), std::move(server), services.failpoints, std::move(gate)
+            std::move(*mcp), std::move(server), services.failpoints, std::move(reporter)
         );
     }
     return std::make_unique<LogAction>(services.log);
 }
 
 std::unique_ptr<Probe> make_probe(
-    CompiledTool& tool, const Services& services, HttpSenders& senders, McpServers& servers
+    CompiledTool& tool,
+    const Services& services,
+    HttpSenders& senders,
+    McpServers& servers,
+    LaneReporter reporter
 ) {
     if (tool.policy.own_transaction) return std::make_unique<OwnTransactionProbe>();
+    if (tool.policy.reconcile.resend)
+        return std::make_unique<NoProbe>("it is asked by sending the request again");
     if (!tool.lookup)
         return std::make_unique<NoProbe>("only a person can tell whether it happened");
     if (auto* http = std::get_if<HttpLookup>(&*tool.lookup)) {
         auto sender = senders.of(tool.http, http->request.credential());
-        return std::make_unique<HttpProbe>(std::move(*http), std::move(sender));
+        return std::make_unique<HttpProbe>(
+            std::move(*http), std::move(sender), std::move(reporter)
+        );
     }
     if (auto* sql = std::get_if<SqlLookup>(&*tool.lookup)) {
         // A lane of its own: an effect that waits for a lock does not hold up who asks about it.
@@ -155,28 +206,11 @@ std::unique_ptr<Probe> make_probe(
     }
     if (auto* mcp = std::get_if<McpLookup>(&*tool.lookup)) {
         auto server = servers.of(mcp->call, tool.http);
-        return std::make_unique<McpProbe>(std::move(*mcp), std::move(server));
+        return std::make_unique<McpProbe>(std::move(*mcp), std::move(server), std::move(reporter));
     }
     return std::make_unique<CommandProbe>(
         std::move(std::get<CommandLookup>(*tool.lookup)), tool.output_limit
     );
-}
-
-// Only what is asked over the network can be down, or ask for patience.
-std::shared_ptr<outbox::LaneGate> make_gate(const CompiledTool& tool, outbox::Observer* observer) {
-    const auto* mcp = std::get_if<McpExecute>(&tool.execute);
-    const bool network = mcp != nullptr && mcp->call.server() != nullptr;
-    if (!network && !std::holds_alternative<HttpExecute>(tool.execute)) return nullptr;
-    auto gate = std::make_shared<outbox::LaneGate>();
-    if (observer == nullptr) return gate;
-    gate->on_breaker = [observer, name = tool.policy.name](bool open) {
-        if (open) {
-            observer->breaker_opened(name);
-        } else {
-            observer->breaker_closed(name);
-        }
-    };
-    return gate;
 }
 
 std::shared_ptr<SecretMask> make_mask(const config::Config& config) {
@@ -206,17 +240,20 @@ std::unique_ptr<outbox::Toolset> build_toolset(
     const auto mask = make_mask(config);
     HttpSenders senders(config, services, mask);
     McpServers servers(senders);
+    LaneGates fresh(services.observer);
+    auto* registry = services.gates != nullptr ? services.gates : &fresh;
     auto toolset = std::make_unique<outbox::Toolset>();
     for (auto& tool : compiled) {
-        auto gate = make_gate(tool, services.observer);
-        auto action = make_action(tool, services, senders, servers, gate);
-        auto probe = make_probe(tool, services, senders, servers);
+        auto gates = make_gates(tool, *registry);
+        auto action = make_action(tool, services, senders, servers, gates.of_attempts());
+        auto probe = make_probe(tool, services, senders, servers, gates.of_probes());
         toolset->add(
             {std::move(tool.policy),
              std::make_unique<AdapterTool>(
                  std::move(action), std::move(probe), mask, std::move(tool.arguments)
              ),
-             std::move(gate)}
+             std::move(gates.attempts),
+             std::move(gates.probes)}
         );
     }
     return toolset;

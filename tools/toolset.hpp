@@ -9,6 +9,7 @@
 #include "outbox/observer.hpp"
 #include "outbox/sql_database.hpp"
 #include "outbox/tool.hpp"
+#include "tools/lane_gates.hpp"
 
 namespace tools {
 
@@ -19,6 +20,7 @@ struct Services {
     outbox::Log& log;
     outbox::Observer* observer = nullptr;       // null: nobody counts
     outbox::SqlDatabases* databases = nullptr;  // null: tools of type sql cannot be built
+    LaneGates* gates = nullptr;                 // null: gates that know of no earlier toolset
 };
 
 // Compiles every tool of the configuration. All mistakes and lints go to the diagnostics, which may

@@ -30,6 +30,7 @@ Json to_json(const ToolPolicy& policy) {
     tool.set("settle_ms", static_cast<std::int64_t>(policy.reconcile.settle.count()));
     tool.set("request_hash", policy.request_hash);
     tool.set("key_settings", pg::to_json(policy.key));
+    tool.set("leaves_doubt", policy.leaves_doubt());
     auto schema = parse_json(policy.arguments_schema);
     if (schema.value) {
         tool.set("arguments_schema", std::move(*schema.value));

@@ -7,6 +7,7 @@
 #include "outbox/pg/catalogue.hpp"
 #include "outbox/pg/completion.hpp"
 #include "outbox/pg/lane.hpp"
+#include "outbox/pg/lane_parameters.hpp"
 #include "outbox/pg/rows.hpp"
 #include "sql/queries.hpp"
 
@@ -39,55 +40,6 @@ constexpr int kMaintenancePage = 500;
 
 // How often evidence is weighed again when the operation moved under the statement.
 constexpr int kLateTries = 10;
-
-Parameters lease_parameters(const LeaseRequest& request) {
-    ArrayText tools;
-    ArrayText limits;
-    ArrayText timeouts;
-    ArrayText hashes;
-    ArrayText priorities;
-    ArrayText seqs;
-    for (const auto& lane : request.lanes) {
-        tools.add(std::string_view(lane.tool));
-        limits.add(lane.limit);
-        timeouts.add(lane.timeout.count());
-        hashes.add(lane.request_hash);
-        priorities.add(lane.after.priority);
-        seqs.add(lane.after.seq);
-    }
-    return {
-        request.worker.value,
-        std::to_string(request.margin.count()),
-        std::move(tools).take(),
-        std::move(limits).take(),
-        std::move(timeouts).take(),
-        std::move(hashes).take(),
-        std::move(priorities).take(),
-        std::move(seqs).take()
-    };
-}
-
-Parameters probe_parameters(
-    const WorkerId& worker,
-    std::chrono::milliseconds margin,
-    const std::vector<ReconcileLane>& lanes
-) {
-    ArrayText tools;
-    ArrayText limits;
-    ArrayText timeouts;
-    for (const auto& lane : lanes) {
-        tools.add(std::string_view(lane.tool));
-        limits.add(lane.limit);
-        timeouts.add(lane.timeout.count());
-    }
-    return {
-        worker.value,
-        std::to_string(margin.count()),
-        std::move(tools).take(),
-        std::move(limits).take(),
-        std::move(timeouts).take()
-    };
-}
 
 LateFate record(Session& session, const std::string& id, const Parameters& parameters) {
     for (int tries = 0; tries < kLateTries; ++tries) {
@@ -237,6 +189,31 @@ asio::awaitable<std::vector<ClaimedProbe>> PgStore::claim_probes(
     co_return std::move(answer.claims);
 }
 
+asio::awaitable<std::optional<ResentAttempt>> PgStore::journal_resend(
+    WorkerId worker,
+    Seq seq,
+    Epoch claimed,
+    std::chrono::milliseconds timeout,
+    std::chrono::milliseconds margin
+) {
+    Parameters parameters{
+        worker.value,
+        std::to_string(seq.value),
+        std::to_string(claimed.value),
+        std::to_string(timeout.count()),
+        std::to_string(margin.count())
+    };
+    auto work = [this, parameters = std::move(parameters)](Session& session) {
+        std::optional<ResentAttempt> resent;
+        auto rows = maintain_guard_.write(session, sql::journal_resend, parameters);
+        if (rows && !rows->empty()) resent = read_resent((*rows)[0]);
+        return std::pair(resent, maintain_guard_.take_change());
+    };
+    auto [resent, change] = co_await maintain_->run(std::move(work));
+    tell(change);
+    co_return resent;
+}
+
 // Nothing ends as `expired`, nothing is probed and no original is withdrawn while a timeline change
 // is not settled: a lost attempt may have had its effect.
 MaintenanceReport PgStore::run_maintenance(Session& session, bool judge_workers) {
@@ -326,6 +303,20 @@ asio::awaitable<void> PgStore::publish_tools(WorkerId worker, std::vector<ToolPo
         session.write(sql::publish_tools, {worker.value, without_nul(catalogue_text(tools))});
     };
     co_await maintain_->run(std::move(work));
+}
+
+asio::awaitable<std::vector<ToolDrift>> PgStore::find_drift(
+    std::vector<ToolPolicy> tools, std::vector<WorkerId> siblings
+) {
+    std::vector<std::string> own;
+    for (const auto& worker : siblings) own.push_back(worker.value);
+    Parameters parameters{
+        without_nul(catalogue_text(tools)), text_array(own), std::to_string(ToolDrift::kMostCounted)
+    };
+    auto work = [parameters = std::move(parameters)](Session& session) {
+        return read_drifts(session.read(sql::find_drift, parameters));
+    };
+    co_return co_await maintain_->run(std::move(work));
 }
 
 asio::awaitable<std::optional<KeySettings>> PgStore::key_settings(

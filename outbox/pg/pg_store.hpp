@@ -49,10 +49,20 @@ class PgStore : public Store {
         WorkerId worker, std::chrono::milliseconds margin, std::vector<ReconcileLane> lanes
     ) override;
     // One transaction per kind.
+    asio::awaitable<std::optional<ResentAttempt>> journal_resend(
+        WorkerId worker,
+        Seq seq,
+        Epoch claimed,
+        std::chrono::milliseconds timeout,
+        std::chrono::milliseconds margin
+    ) override;
     asio::awaitable<MaintenanceReport> maintain(bool judge_workers) override;
     asio::awaitable<void> heartbeat(WorkerInfo worker) override;
     asio::awaitable<void> retire(WorkerId worker) override;
     asio::awaitable<void> publish_tools(WorkerId worker, std::vector<ToolPolicy> tools) override;
+    asio::awaitable<std::vector<ToolDrift>> find_drift(
+        std::vector<ToolPolicy> tools, std::vector<WorkerId> siblings
+    ) override;
     asio::awaitable<std::optional<KeySettings>> key_settings(
         std::string tool, std::int64_t request_hash
     ) override;

@@ -109,6 +109,7 @@ ClaimedProbe read_claim(const pqxx::row& row) {
     claim.request_hash = optional(row["request_hash"], number<std::int64_t>).value_or(0);
     claim.deadline_at = optional(row["deadline_at"], time).value_or(claim.unknown_since);
     claim.first_attempt_at = optional(row["first_attempt_at"], time).value_or(claim.unknown_since);
+    claim.key_since = optional(row["first_attempt_at"], time).value_or(claim.intent.created_at);
     claim.probes = number<int>(row["probes"]);
     claim.absent_count = number<int>(row["absent_count"]);
     claim.last_absent_at = optional(row["last_absent_at"], time);
@@ -158,6 +159,29 @@ std::vector<ClaimedProbe> read_claimed(const pqxx::result& rows) {
         all.push_back(read_claim(row));
     }
     return all;
+}
+
+ResentAttempt read_resent(const pqxx::row& row) {
+    return {
+        .epoch = Epoch(number<std::int32_t>(row["lease_epoch"])),
+        .attempts = number<int>(row["attempts"])
+    };
+}
+
+std::vector<ToolDrift> read_drifts(const pqxx::result& rows) {
+    std::vector<ToolDrift> drifts;
+    for (const auto& row : rows) {
+        const auto kind = string(row["kind"]);
+        drifts.push_back(
+            {.tool = string(row["tool"]),
+             .kind = kind == "key"       ? Drift::key
+                     : kind == "request" ? Drift::request
+                                         : Drift::revision,
+             .open = number<std::int64_t>(row["open"]),
+             .worker = string(row["worker"])}
+        );
+    }
+    return drifts;
 }
 
 std::vector<ToolSample> read_samples(const pqxx::result& rows) {

@@ -14,6 +14,8 @@ namespace outbox::pg {
 
 [[nodiscard]] std::vector<LeasedAttempt> read_leased(const pqxx::result& rows);
 [[nodiscard]] std::vector<ClaimedProbe> read_claimed(const pqxx::result& rows);
+[[nodiscard]] ResentAttempt read_resent(const pqxx::row& row);
+[[nodiscard]] std::vector<ToolDrift> read_drifts(const pqxx::result& rows);
 [[nodiscard]] std::vector<ToolSample> read_samples(const pqxx::result& rows);
 [[nodiscard]] RollUp read_roll_up(const pqxx::result& rows);
 

@@ -1,10 +1,13 @@
 -- Claims due unknown operations for one prober each; the claim moves the epoch and lasts as long as
--- the probe may. $1 worker uuid, $2 margin ms, per lane: $3 tool, $4 limit, $5 time-out ms.
--- Indexes: queue_due, then a TID
--- scan; event_operation.
+-- the probe may. $1 worker uuid, $2 margin ms, per lane: $3 tool, $4 limit, $5 time-out ms, $6
+-- whether its probes are attempts (resend): those wait while the tool is paused.
+-- Indexes: queue_due, then a TID scan; event_operation.
 WITH lane AS MATERIALIZED (
     SELECT w.tool, w.lim, w.timeout_ms * interval '1 millisecond' AS timeout
-      FROM unnest($3::text[], $4::integer[], $5::bigint[]) AS w (tool, lim, timeout_ms)
+      FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::boolean[])
+           AS w (tool, lim, timeout_ms, resend)
+     WHERE NOT (w.resend AND EXISTS (
+               SELECT FROM outbox.tool t WHERE t.tool = w.tool AND t.paused_at IS NOT NULL))
 ), claimed AS (
     UPDATE outbox.queue q
        SET lease_epoch = q.lease_epoch + 1,

@@ -1,7 +1,9 @@
 -- Declares attempts ended whose lease ran out, and at once those of workers without a heartbeat
--- for 15 s: a write becomes unknown and is probed now, a read is tried again. Every tool of the
--- catalogue, served here or not. $1 rows per tool and call, $2 also judge workers (the caller's own
--- connection was healthy for 15 s). Index: queue_due, then a TID scan.
+-- for 15 s: what may have had an effect becomes unknown and is probed now; what cannot (a read, an
+-- effect in the transaction of its record) is tried again. What was sent decides, not what the tool
+-- is now (outbox.request). Every tool of the catalogue, served here or not. $1 rows per tool and
+-- call, $2 also judge workers (the caller's own connection was healthy for 15 s).
+-- Indexes: queue_due, then a TID scan; request_pkey.
 WITH stale AS MATERIALIZED (
     SELECT array_agg(w.worker) AS workers
       FROM outbox.worker w
@@ -10,18 +12,20 @@ WITH stale AS MATERIALIZED (
     HAVING count(*) > 0
 ), expired AS (
     UPDATE outbox.queue q
-       SET status = CASE t.effect WHEN 'read' THEN 'scheduled' ELSE 'unknown' END,
+       SET (status, ambiguous, unknown_since) = (
+               SELECT CASE WHEN d.doubt THEN 'unknown' ELSE 'scheduled' END,
+                      q.ambiguous OR d.doubt,
+                      CASE WHEN d.doubt THEN now() END
+                 FROM (SELECT coalesce((SELECT r.leaves_doubt FROM outbox.request r
+                                         WHERE r.tool = q.tool
+                                           AND r.request_hash = q.request_hash), true)) d (doubt)),
            lease_epoch = q.lease_epoch + 1,
            due_at = now(),
-           ambiguous = q.ambiguous OR t.effect <> 'read',
            accepted = false,
-           unknown_since = CASE WHEN t.effect <> 'read' THEN now() END,
            probes = 0, absent_count = 0, last_absent_at = NULL, asked = false,
            error = jsonb_build_object('code', 'lease_expired', 'message',
                        'Nobody reported how the attempt ended; its worker may have died.')
-      FROM outbox.tool t
-     WHERE t.tool = q.tool
-       AND q.ctid = ANY (ARRAY (
+     WHERE q.ctid = ANY (ARRAY (
                SELECT due.tid
                  FROM outbox.tool w
                 CROSS JOIN LATERAL (
@@ -47,7 +51,7 @@ WITH stale AS MATERIALIZED (
                        AND r.leased_by = ANY (s.workers)
                      LIMIT $1::integer
                        FOR UPDATE SKIP LOCKED) due))
-    RETURNING q.seq, q.tool, q.lease_epoch, q.leased_by, q.status, t.effect
+    RETURNING q.seq, q.tool, q.lease_epoch, q.leased_by, q.status
 ), told AS (
     INSERT INTO outbox.event (operation_id, kind, epoch, worker, detail)
     SELECT o.operation_id, 'lease_expired', e.lease_epoch, e.leased_by,
@@ -62,4 +66,4 @@ WITH stale AS MATERIALIZED (
        AND w.heartbeat_at < now() - interval '15 seconds'
        AND NOT EXISTS (SELECT FROM expired e WHERE e.leased_by = w.worker)
 )
-SELECT e.tool, e.status, e.effect, count(*) AS expired FROM expired e GROUP BY 1, 2, 3
+SELECT e.tool, e.status, count(*) AS expired FROM expired e GROUP BY 1, 2

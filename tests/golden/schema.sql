@@ -2384,8 +2384,10 @@ CREATE TABLE outbox.request (
     tool text NOT NULL,
     request_hash bigint NOT NULL,
     key_settings jsonb NOT NULL,
-    published_at timestamp with time zone DEFAULT now() NOT NULL
+    published_at timestamp with time zone DEFAULT now() NOT NULL,
+    leaves_doubt boolean
 );
+COMMENT ON COLUMN outbox.request.leaves_doubt IS 'An attempt whose end nobody saw may have had an effect; false for reads, and where effect and record are one transaction';
 CREATE TABLE outbox.retention (
     only_row boolean DEFAULT true NOT NULL,
     pruned_to bigint DEFAULT 0 NOT NULL,

@@ -572,7 +572,11 @@ TEST_CASE("a server that asks for patience closes the lane of its tool", "[mcp]"
     }));
     CHECK(world.run() == "retry");
     CHECK(get<RetryLater>(world.outcome).after == 30s);
-    const auto& gate = world.tools->find("create")->gate;
-    REQUIRE(gate);
-    CHECK(gate->allowance(outbox::BootClock::now()) == 0);
+    const auto* create = world.tools->find("create");
+    REQUIRE(create->gate);
+    CHECK(create->gate->allowance(outbox::BootClock::now()) == 0);
+    // Its look-up asks the same host.
+    REQUIRE(create->probe_gate);
+    CHECK(create->probe_gate != create->gate);
+    CHECK(create->probe_gate->allowance(outbox::BootClock::now()) == 0);
 }

@@ -43,7 +43,10 @@ const std::vector<std::string> kContract = {
     "outboxd_clock_offset_seconds gauge",
     "outboxd_credential_errors_total counter",
     "outboxd_breaker_open gauge",
+    "outboxd_probe_breaker_open gauge",
+    "outboxd_lane_paused_seconds gauge",
     "outboxd_config_reloads_total counter",
+    "outboxd_config_drift_total counter",
     "outboxd_build_info gauge",
 };
 

@@ -70,7 +70,14 @@ void check_hot_plans(Session& session) {
         kCtid
     );
     check_scans(
-        "claim", plan(session, outbox::sql::claim_probes, kWorkerText + ", 10000, " + lanes), kCtid
+        "claim",
+        plan(session, outbox::sql::claim_probes, kWorkerText + ", 10000, " + lanes + ", '{f,t}'"),
+        kCtid
+    );
+    check_scans(
+        "resend",
+        plan(session, outbox::sql::journal_resend, kWorkerText + ", 1, 1, 20000, 10000"),
+        "queue_pkey"
     );
     check_scans("promote", plan(session, outbox::sql::promote_due, "500"), kCtid);
     check_scans(

@@ -38,6 +38,19 @@ void insert(Session& session, const std::string& id, const std::string& tool = "
     );
 }
 
+// A database with that catalogue, and a planner's session on it.
+struct World {
+    World() { publish(session); }
+    // An operation of the tool create_ticket that got so far.
+    void add(const std::string& id, const std::string& state) {
+        insert(session, id);
+        bring_to(session, id, state);
+    }
+
+    Database database;
+    Session session = database.connect();
+};
+
 // operation_id, status, replayed, result, error, message
 Row compensate(Session& session, const std::string& id, const std::string& more = "") {
     return session.query(
@@ -71,11 +84,9 @@ std::string status_of(Session& session, const std::string& id) {
 }  // namespace
 
 TEST_CASE("a compensation of a success is an operation of its own") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
-    insert(session, "op-1");
-    bring_to(session, "op-1", "succeeded");
+    World world;
+    auto& session = world.session;
+    world.add("op-1", "succeeded");
     auto row = compensate(session, "op-1", R"(, 'close', '{"note": "wrong queue"}', 'by mistake')");
     CHECK(head(row) == Row{kClose, "pending", "f"});
     CHECK_THAT(*row[5], ContainsSubstring("will be carried out"));
@@ -121,16 +132,14 @@ TEST_CASE("a compensation of a success is an operation of its own") {
 }
 
 TEST_CASE("a second compensate replays, whatever the first came to") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string status :
          {"pending", "attempting", "unknown", "succeeded", "failed", "cancelled"}) {
         INFO(status);
         const auto id = "op-" + status;
         const auto undo = id + ":compensate:close";
-        insert(session, id);
-        bring_to(session, id, "succeeded");
+        world.add(id, "succeeded");
         CHECK(head(compensate(session, id, ", 'close'")) == Row{undo, "pending", "f"});
         bring_to(session, undo, status);
         for (int again = 0; again < 2; ++again) {
@@ -158,13 +167,11 @@ TEST_CASE("a second compensate replays, whatever the first came to") {
 }
 
 TEST_CASE("what has not been carried out is cancelled instead") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string status : {"pending", "scheduled"}) {
         INFO(status);
-        insert(session, status);
-        bring_to(session, status, status);
+        world.add(status, status);
         auto row = compensate(session, status, ", 'close', reason => 'not needed'");
         CHECK(head(row) == Row{status, "cancelled", "f"});
         CHECK_THAT(*row[5], ContainsSubstring("cancelled instead"));
@@ -182,13 +189,11 @@ TEST_CASE("what has not been carried out is cancelled instead") {
 }
 
 TEST_CASE("what had no effect leaves nothing to compensate") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string status : {"failed", "cancelled"}) {
         INFO(status);
-        insert(session, status);
-        bring_to(session, status, status);
+        world.add(status, status);
         auto row = compensate(session, status, ", 'close'");
         CHECK(head(row) == Row{status, status, "t"});
         CHECK(row[4].has_value() == (status == "failed"));
@@ -207,16 +212,14 @@ TEST_CASE("what had no effect leaves nothing to compensate") {
 }
 
 TEST_CASE("a compensation waits until its original is settled") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string status : {"attempting", "unknown"}) {
         for (const std::string end : {"succeeded", "failed", "cancelled"}) {
             const auto id = status + "-" + end;
             const auto undo = id + ":compensate:close";
             INFO(id);
-            insert(session, id);
-            bring_to(session, id, status);
+            world.add(id, status);
             auto row = compensate(session, id, ", 'close'");
             CHECK(head(row) == Row{undo, "scheduled", "f"});
             CHECK_THAT(*row[5], ContainsSubstring("only if it did"));
@@ -253,11 +256,9 @@ TEST_CASE("a compensation waits until its original is settled") {
 }
 
 TEST_CASE("what waits is not promoted, and may be cancelled by itself") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
-    insert(session, "op-1");
-    bring_to(session, "op-1", "unknown");
+    World world;
+    auto& session = world.session;
+    world.add("op-1", "unknown");
     compensate(session, "op-1", ", 'close'");
     // After a timeline change it may come back with a time of its own.
     session.run("UPDATE outbox.queue SET due_at = now() WHERE waits_for IS NOT NULL");
@@ -269,14 +270,12 @@ TEST_CASE("what waits is not promoted, and may be cancelled by itself") {
 }
 
 TEST_CASE("an original that would run only to be undone is cancelled instead") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string status : {"pending", "scheduled"}) {
         INFO(status);
         const auto id = "op-" + status;
-        insert(session, id);
-        bring_to(session, id, "unknown");
+        world.add(id, "unknown");
         compensate(session, id, ", 'close'");
         session.query(
             "UPDATE outbox.queue q SET status = $2, due_at = now() + interval '1 h', "
@@ -321,11 +320,9 @@ TEST_CASE("an intent whose work is not filed yet is not undone before it has hap
 }
 
 TEST_CASE("an operation that is armed again is not undone by an earlier wish") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
-    insert(session, "op-1");
-    bring_to(session, "op-1", "unknown");
+    World world;
+    auto& session = world.session;
+    world.add("op-1", "unknown");
     compensate(session, "op-1", ", 'close'");
     tests::end_operation(session, "op-1", "failed", {}, R"({"code": "no"})");
     // Before maintenance has seen it.
@@ -362,11 +359,9 @@ TEST_CASE("an operation that is armed again is not undone by an earlier wish") {
 }
 
 TEST_CASE("evidence that overturns after the compensation was cancelled: a person, or a new wish") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
-    insert(session, "op-1");
-    bring_to(session, "op-1", "unknown");
+    World world;
+    auto& session = world.session;
+    world.add("op-1", "unknown");
     compensate(session, "op-1", ", 'close'");
     tests::end_operation(session, "op-1", "failed", {}, R"({"code": "absent"})");
     CHECK(settle(session) == Row{"0", "1"});
@@ -396,19 +391,16 @@ TEST_CASE("evidence that overturns after the compensation was cancelled: a perso
 }
 
 TEST_CASE("a failed compensation is armed again by an operator, and never before its original") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
-    insert(session, "op-1");
-    bring_to(session, "op-1", "succeeded");
+    World world;
+    auto& session = world.session;
+    world.add("op-1", "succeeded");
     compensate(session, "op-1", ", 'close'");
     bring_to(session, kClose, "failed");
     CHECK(session.value("SELECT compensated_by FROM outbox.get('op-1')") == Value());
     CHECK(session.text("SELECT outbox.retry($1, 'the desk is back')", {kClose}) == "armed");
     CHECK(status_of(session, kClose) == "pending");
     // It may have failed while its original was in doubt (given up on after a failover).
-    insert(session, "op-2");
-    bring_to(session, "op-2", "unknown");
+    world.add("op-2", "unknown");
     compensate(session, "op-2", ", 'close'");
     const std::string undo = "op-2:compensate:close";
     tests::end_operation(session, undo, "failed", {}, R"({"code": "gave_up"})");
@@ -420,9 +412,8 @@ TEST_CASE("a failed compensation is armed again by an operator, and never before
 }
 
 TEST_CASE("the name may be left out when there is one") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     insert(session, "op-1");
     insert(session, "m-1", "mail");
     bring_to(session, "m-1", "succeeded");
@@ -434,13 +425,11 @@ TEST_CASE("the name may be left out when there is one") {
 }
 
 TEST_CASE("no such compensation is OB404, with the names") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string status : {"pending", "unknown", "succeeded", "failed"}) {
         INFO(status);  // a wrong name is wrong whatever became of the original
-        insert(session, status);
-        bring_to(session, status, status);
+        world.add(status, status);
         auto error = refusal(session, "SELECT outbox.compensate('" + status + "', 'clsoe')");
         CHECK(error.sqlstate == "OB404");
         CHECK_THAT(error.detail, ContainsSubstring(R"("close", "reopen")"));
@@ -462,11 +451,9 @@ TEST_CASE("no such compensation is OB404, with the names") {
 }
 
 TEST_CASE("bad input of compensate is OB400, OB413 or OB422") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
-    insert(session, "op-1");
-    bring_to(session, "op-1", "succeeded");
+    World world;
+    auto& session = world.session;
+    world.add("op-1", "succeeded");
     auto state = [&](const std::string& call) {
         const auto error = refusal(session, "SELECT outbox.compensate(" + call + ")");
         CHECK_FALSE(error.detail.empty());
@@ -507,12 +494,10 @@ TEST_CASE("the longest id and the longest name fit") {
 }
 
 TEST_CASE("a compensation that needs what was pruned is OB410") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string id : {"op-1", "op-2"}) {
-        insert(session, id);
-        bring_to(session, id, "succeeded");
+        world.add(id, "succeeded");
     }
     insert(session, "m-1", "mail");
     bring_to(session, "m-1", "succeeded");
@@ -535,9 +520,8 @@ TEST_CASE("a compensation that needs what was pruned is OB410") {
 }
 
 TEST_CASE("compensations are not enqueued, and are no hint for a misspelt tool") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string call :
          {"outbox.enqueue('create_ticket:close', operation_id => 'x')",
           "outbox.enqueue_many('[{\"tool\": \"create_ticket:close\", \"operation_id\": \"x\"}]')"
@@ -554,9 +538,8 @@ TEST_CASE("compensations are not enqueued, and are no hint for a misspelt tool")
 }
 
 TEST_CASE("compensate touches few rows, also in a session that knew small tables") {
-    Database database;
-    auto session = database.connect();
-    publish(session);
+    World world;
+    auto& session = world.session;
     for (const std::string id : {"op-1", "op-2", "op-3", "op-4", "op-5", "op-6", "op-7"}) {
         insert(session, id);
         bring_to(session, id, id < "op-5" ? "succeeded" : "unknown");

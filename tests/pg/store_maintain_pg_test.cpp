@@ -347,3 +347,43 @@ TEST_CASE("samples count the open operations per tool and status") {
         }
     }
 }
+
+TEST_CASE("a tool that another living daemon published otherwise is found; a sibling's is not") {
+    StoreFixture t;
+    beat(t, tests::kOtherWorker);
+    wait_for(t.store.publish_tools(WorkerId(tests::kOtherWorker), {tests::policy("ticket")}));
+    auto changed = tests::policy("ticket");
+    const auto drifts = [&](const std::string& sibling) {
+        return wait_for(t.store.find_drift({changed}, {WorkerId(sibling)}));
+    };
+    CHECK(drifts(tests::kWorker).empty());
+    changed.revision = "2";
+    const auto found = drifts(tests::kWorker);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].kind == outbox::Drift::revision);
+    CHECK(found[0].worker == "test");
+    CHECK(drifts(tests::kOtherWorker).empty());
+    // Nobody is left who would run it so.
+    t.sql.run("UPDATE outbox.worker SET heartbeat_at = now() - interval '16 seconds'");
+    CHECK(drifts(tests::kWorker).empty());
+}
+
+TEST_CASE("a request once called a write stays one, whoever publishes it last") {
+    StoreFixture t;
+    const auto doubt = [&] {
+        return t.sql.text("SELECT leaves_doubt FROM outbox.request WHERE tool = 'ticket'");
+    };
+    const auto publish = [&](outbox::Effect effect) {
+        wait_for(t.store.publish_tools(WorkerId(tests::kWorker), {tests::policy("ticket", effect)})
+        );
+    };
+    CHECK(doubt() == "t");
+    publish(outbox::Effect::read);
+    CHECK(doubt() == "t");
+    // As a daemon older than the column left it.
+    t.sql.run("UPDATE outbox.request SET leaves_doubt = NULL WHERE tool = 'ticket'");
+    publish(outbox::Effect::read);
+    CHECK(doubt() == "f");
+    publish(outbox::Effect::write);
+    CHECK(doubt() == "t");
+}

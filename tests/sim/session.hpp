@@ -48,6 +48,20 @@ class Session : public outbox::Store {
     boost::asio::awaitable<outbox::LateFate> record_late(outbox::Transition late) override {
         return store_.record_late(std::move(late));
     }
+    boost::asio::awaitable<std::optional<outbox::ResentAttempt>> journal_resend(
+        outbox::WorkerId worker,
+        outbox::Seq seq,
+        outbox::Epoch claimed,
+        std::chrono::milliseconds timeout,
+        std::chrono::milliseconds margin
+    ) override {
+        return store_.journal_resend(std::move(worker), seq, claimed, timeout, margin);
+    }
+    boost::asio::awaitable<std::vector<outbox::ToolDrift>> find_drift(
+        std::vector<outbox::ToolPolicy> tools, std::vector<outbox::WorkerId> siblings
+    ) override {
+        return store_.find_drift(std::move(tools), std::move(siblings));
+    }
     boost::asio::awaitable<outbox::MaintenanceReport> maintain(bool judge_workers) override {
         return store_.maintain(judge_workers);
     }

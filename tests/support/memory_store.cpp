@@ -269,13 +269,46 @@ asio::awaitable<void> MemoryStore::retire(WorkerId worker) {
 asio::awaitable<void> MemoryStore::publish_tools(WorkerId, std::vector<ToolPolicy> tools) {
     auto work = [this, tools = std::move(tools)] {
         for (const auto& tool : tools) {
-            requests_.emplace(std::pair(tool.name, tool.request_hash), tool.key);
+            const Request request{.key = tool.key, .leaves_doubt = tool.leaves_doubt()};
+            const auto known =
+                requests_.emplace(std::pair(tool.name, tool.request_hash), request).first;
+            known->second.leaves_doubt = known->second.leaves_doubt || request.leaves_doubt;
             tools_.insert_or_assign(tool.name, tool);
         }
         return true;
     };
     auto publishing = round_trip(Method::publish, std::move(work));
     co_await std::move(publishing);
+}
+
+asio::awaitable<std::vector<ToolDrift>>
+MemoryStore::find_drift(std::vector<ToolPolicy> tools, std::vector<WorkerId>) {
+    auto work = [this, tools = std::move(tools)] {
+        std::vector<ToolDrift> drifts;
+        for (const auto& tool : tools) {
+            ToolDrift drift{.tool = tool.name};
+            for (const auto& [seq, row] : rows_) {
+                const bool open = row.intent.tool == tool.name && !row.is_final();
+                if (open && row.request_hash != 0 && row.request_hash != tool.request_hash) {
+                    ++drift.open;
+                    const auto sent = recorded_key(tool.name, row.request_hash);
+                    if (!sent || !same_key(*sent, tool.key)) drift.kind = Drift::key;
+                }
+            }
+            if (drift.open > 0) drifts.push_back(std::move(drift));
+        }
+        return drifts;
+    };
+    return round_trip(Method::publish, std::move(work));
+}
+
+asio::awaitable<std::optional<ResentAttempt>> MemoryStore::journal_resend(
+    WorkerId worker, Seq seq, Epoch claimed, milliseconds timeout, milliseconds margin
+) {
+    auto work = [this, worker = std::move(worker), seq, claimed, timeout, margin] {
+        return resend_now(worker, seq, claimed, timeout, margin);
+    };
+    return round_trip(Method::resend, std::move(work));
 }
 
 asio::awaitable<std::optional<KeySettings>> MemoryStore::key_settings(

@@ -56,6 +56,7 @@ class MemoryStore : public outbox::Store {
         complete,
         late,
         claim,
+        resend,
         maintain,
         heartbeat,
         publish
@@ -123,11 +124,22 @@ class MemoryStore : public outbox::Store {
         std::chrono::milliseconds margin,
         std::vector<outbox::ReconcileLane> lanes
     ) override;
+    asio::awaitable<std::optional<outbox::ResentAttempt>> journal_resend(
+        outbox::WorkerId worker,
+        outbox::Seq seq,
+        outbox::Epoch claimed,
+        std::chrono::milliseconds timeout,
+        std::chrono::milliseconds margin
+    ) override;
     asio::awaitable<outbox::MaintenanceReport> maintain(bool judge_workers) override;
     asio::awaitable<void> heartbeat(outbox::WorkerInfo worker) override;
     asio::awaitable<void> retire(outbox::WorkerId worker) override;
     asio::awaitable<void> publish_tools(
         outbox::WorkerId worker, std::vector<outbox::ToolPolicy> tools
+    ) override;
+    // Of other daemons it knows nothing: what is open under another request, no revisions.
+    asio::awaitable<std::vector<outbox::ToolDrift>> find_drift(
+        std::vector<outbox::ToolPolicy> tools, std::vector<outbox::WorkerId> siblings
     ) override;
     asio::awaitable<std::optional<outbox::KeySettings>> key_settings(
         std::string tool, std::int64_t request_hash
@@ -162,6 +174,7 @@ class MemoryStore : public outbox::Store {
     [[nodiscard]] std::optional<outbox::KeySettings> recorded_key(
         const std::string& tool, std::int64_t hash
     ) const;
+    static bool same_key(const outbox::KeySettings& a, const outbox::KeySettings& b);
     using Lost = std::vector<std::pair<std::int64_t, std::int32_t>>;  // seq and epoch
     [[nodiscard]] Lost find_lost(
         const outbox::WorkerId& worker, const std::vector<outbox::Seq>& in_flight
@@ -175,7 +188,14 @@ class MemoryStore : public outbox::Store {
     outbox::MaintenanceReport maintain_now(bool judge_workers);
     int expire_operations();
     int expire_leases(bool judge_workers);
-    void expire_lease(Row& row, outbox::Effect effect);
+    void expire_lease(Row& row);
+    std::optional<outbox::ResentAttempt> resend_now(
+        const outbox::WorkerId& worker,
+        outbox::Seq seq,
+        outbox::Epoch claimed,
+        std::chrono::milliseconds timeout,
+        std::chrono::milliseconds margin
+    );
     int promote();
     int settle_compensations();
     void arm_again(Row& row);
@@ -196,7 +216,11 @@ class MemoryStore : public outbox::Store {
     std::map<std::string, std::int64_t> seqs_;
     std::map<Method, std::deque<Fault>> faults_;
     std::map<std::string, outbox::ToolPolicy> tools_;
-    std::map<std::pair<std::string, std::int64_t>, outbox::KeySettings> requests_;
+    struct Request {
+        outbox::KeySettings key;
+        bool leaves_doubt = true;
+    };
+    std::map<std::pair<std::string, std::int64_t>, Request> requests_;
     std::map<std::string, Worker> workers_;
     std::set<std::string> paused_;
     std::set<std::int64_t> locked_;

@@ -20,12 +20,12 @@ bool was_absent_believed(const MemoryStore::Row& row) {
     });
 }
 
-bool same_key(const KeySettings& a, const KeySettings& b) {
+}  // namespace
+
+bool MemoryStore::same_key(const KeySettings& a, const KeySettings& b) {
     return a.encoding == b.encoding && a.prefix == b.prefix && a.max_length == b.max_length &&
            a.window == b.window;
 }
-
-}  // namespace
 
 // What an attempt under this hash leaves in doubt, as in lease_operations.sql.
 std::int64_t MemoryStore::asked(const Row& row, std::int64_t hash) const {
@@ -41,7 +41,7 @@ std::optional<KeySettings> MemoryStore::recorded_key(const std::string& tool, st
     const {
     for (const auto one : {hash, ~hash}) {
         const auto found = requests_.find({tool, one});
-        if (found != requests_.end()) return found->second;
+        if (found != requests_.end()) return found->second.key;
     }
     return std::nullopt;
 }
@@ -132,6 +132,7 @@ std::vector<ClaimedProbe> MemoryStore::claim_now(
 ) {
     std::vector<ClaimedProbe> claims;
     for (const auto& lane : lanes) {
+        if (lane.resend && paused_.contains(lane.tool)) continue;
         std::vector<Row*> due;
         for (auto& [seq, row] : rows_) {
             if (row.status == Status::unknown && row.intent.tool == lane.tool && row.due_at &&
@@ -157,6 +158,7 @@ std::vector<ClaimedProbe> MemoryStore::claim_now(
             claim.probe_started_at = now();
             claim.deadline_at = row->deadline_at;
             claim.first_attempt_at = row->started_at.value_or(*row->unknown_since);
+            claim.key_since = row->started_at.value_or(row->intent.created_at);
             claim.unknown_since = *row->unknown_since;
             claim.probes = row->probe.probes;
             claim.absent_count = row->probe.absent_count;
@@ -171,6 +173,23 @@ std::vector<ClaimedProbe> MemoryStore::claim_now(
         return a.intent.seq < b.intent.seq;
     });
     return claims;
+}
+
+std::optional<ResentAttempt> MemoryStore::resend_now(
+    const WorkerId& worker, Seq seq, Epoch claimed, milliseconds timeout, milliseconds margin
+) {
+    auto& row = rows_.at(seq.value);
+    if (row.status != Status::unknown || row.epoch != claimed.value) return std::nullopt;
+    move(row, Status::unknown);
+    row.attempt_epoch = row.epoch;
+    ++row.attempts;
+    row.leased_by = worker;
+    row.deadline_at = now() + timeout;
+    row.due_at = row.deadline_at + margin;
+    Json detail;
+    detail.set("resend", row.attempts);
+    tell(row, Event{EventKind::probe, std::move(detail)});
+    return ResentAttempt{.epoch = Epoch(row.epoch), .attempts = row.attempts};
 }
 
 std::vector<std::string> MemoryStore::stale_workers() const {
@@ -209,7 +228,7 @@ int MemoryStore::expire_leases(bool judge_workers) {
         if (!judged && *row.due_at > now()) continue;
         if (expired == kPage) break;
         ended.insert(row.leased_by.value);
-        expire_lease(row, tool->second.effect);
+        expire_lease(row);
         ++expired;
     }
     // Nothing of theirs is left: not looked at again until they come back with a heartbeat.
@@ -219,14 +238,15 @@ int MemoryStore::expire_leases(bool judge_workers) {
     return expired;
 }
 
-void MemoryStore::expire_lease(Row& row, Effect effect) {
-    const bool read = effect == Effect::read;
-    move(row, read ? Status::scheduled : Status::unknown);
+void MemoryStore::expire_lease(Row& row) {
+    const auto sent = requests_.find({row.intent.tool, row.request_hash});
+    const bool doubt = sent == requests_.end() || sent->second.leaves_doubt;
+    move(row, doubt ? Status::unknown : Status::scheduled);
     row.due_at = now();
-    row.ambiguous = row.ambiguous || !read;
+    row.ambiguous = row.ambiguous || doubt;
     row.accepted = false;
     row.unknown_since.reset();
-    if (!read) row.unknown_since = now();
+    if (doubt) row.unknown_since = now();
     row.probe = {};
     row.asked = false;
     row.error = Error{"lease_expired", "Nobody reported how the attempt ended."};

@@ -17,7 +17,8 @@ const std::vector<StoreCase>& store_contract() {
               write_contract(),
               late_contract(),
               maintenance_contract(),
-              compensation_contract()}) {
+              compensation_contract(),
+              request_contract()}) {
             cases.insert(cases.end(), part.begin(), part.end());
         }
         return cases;

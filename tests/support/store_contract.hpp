@@ -59,6 +59,7 @@ std::vector<StoreCase> write_contract();
 std::vector<StoreCase> late_contract();
 std::vector<StoreCase> maintenance_contract();
 std::vector<StoreCase> compensation_contract();
+std::vector<StoreCase> request_contract();
 
 inline const std::string kMe = "00000000-0000-0000-0000-00000000000a";
 inline const std::string kOther = "00000000-0000-0000-0000-00000000000b";

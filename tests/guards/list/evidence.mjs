@@ -8,7 +8,7 @@ const steering = 'sql/migrations/0013_announced_ends.sql';  // resolve, as it is
 
 export default [
   guard('evidence', 'an answer of a fenced attempt is recorded as evidence', 'outbox/completer.cpp',
-    'if («entry.transition.writer == Transition::Writer::attempt») {', 'false',
+    'if («entry.transition.writer == Transition::Writer::attempt» ||', 'false',
     core('an attempt of a worker declared dead becomes evidence, not a write')),
   guard('evidence-scheduled', 'it counts where the next attempt is scheduled', late,
     "WHEN q.seq IS NOT NULL THEN 'settle'", "WHEN q.status = 'unknown' THEN 'settle'", contract('late effect: scheduled is overturned')),

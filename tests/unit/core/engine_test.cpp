@@ -488,6 +488,7 @@ TEST_CASE("an abandoned lease of a read is tried again, of a write it is asked a
         row.status = Status::attempting;
         row.attempts = 1;
         row.leased_by = WorkerId("dead");
+        row.request_hash = 7;
         row.due_at = world.store.now() + 20ms;
         row.deadline_at = world.store.now();
     }

@@ -151,3 +151,55 @@ TEST_CASE("a half-open breaker lets one attempt through at a time, and all when 
     CHECK(script.most_running > 1);
     daemon.stop();
 }
+
+TEST_CASE("the reconciler claims nothing while its gate is closed, and goes on when it opens") {
+    MemoryStore store;
+    FakeTool::Script script;
+    Daemon daemon(store);
+    script.execute = [](const auto&) -> Outcome {
+        return Unknown{.cause = Cause::timeout, .error = {"timeout", "no answer"}};
+    };
+    script.probe = [](const auto&) { return Found{}; };
+    auto gate = std::make_shared<LaneGate>();
+    gate->pause(300ms, BootClock::now());
+    daemon.tools.add({quick_policy("t"), std::make_unique<FakeTool>(script), nullptr, gate});
+    store.insert("t", "a");
+    daemon.start();
+    daemon.run_until([&] { return store.row("a").status == Status::unknown; });
+    daemon.run_for(100ms);
+    CHECK(script.probes.empty());
+    CHECK(store.row("a").due_at.has_value());  // it stays due
+    daemon.run_until_settled("a");
+    CHECK(script.probes.size() == 1);
+}
+
+TEST_CASE("a host that is down is asked by one probe at a time, at the breaker's pace") {
+    MemoryStore store;
+    FakeTool::Script script;
+    Daemon daemon(store);
+    auto gate = std::make_shared<LaneGate>(
+        LaneGate::Settings{.failures = 3, .open = 100ms, .longest = 200ms, .longest_pause = 1h}
+    );
+    bool down = true;
+    script.execute = [](const auto&) -> Outcome {
+        return Unknown{.cause = Cause::timeout, .error = {"timeout", "no answer"}};
+    };
+    script.probe = [&](const auto&) -> Verdict {
+        if (down) {
+            gate->failed(BootClock::now(), 0);
+            return Inconclusive{{"not_sent_connect", "refused"}};
+        }
+        gate->succeeded();
+        return Found{};
+    };
+    daemon.tools.add({quick_policy("t"), std::make_unique<FakeTool>(script), nullptr, gate});
+    for (int i = 0; i < 20; ++i) store.insert("t", "a" + std::to_string(i));
+    daemon.start();
+    daemon.run_for(1500ms);
+    // At most one claim's worth (16) before it opened, then one per opening: without the breaker
+    // twenty operations at an interval of 5 to 20 ms would have asked some thousand times.
+    CHECK(script.probes.size() <= 16 + 8 + 2);
+    CHECK(script.probes.size() >= 4);
+    down = false;
+    for (int i = 0; i < 20; ++i) daemon.run_until_settled("a" + std::to_string(i));
+}

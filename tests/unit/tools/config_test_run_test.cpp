@@ -16,7 +16,7 @@ namespace {
 using test::configuration;
 
 // Everything a tool can be: http with a listing, a single resource, a command, log, manual, read.
-constexpr auto kTools = R"(
+constexpr auto kTools = R"yaml(
   ticket:
     arguments: { type: object, required: [title], properties: { title: { type: string } } }
     key: { prefix: t-, max_length: 40 }
@@ -54,8 +54,24 @@ constexpr auto kTools = R"(
   search: { effect: read, execute: { type: http, method: GET, url: "https://desk.example.com/s" } }
   password: { effect: read, execute: { type: http, method: POST, url: "https://desk.example.com/p", json: { token: "{{ arguments.token }}", password: made-up-secret } } }
   note: { effect: read, execute: { type: log } }
+  grant:
+    execute:
+      type: sql
+      statement: "UPDATE account SET credit = credit + (:amount)::numeric, api_key = :api_key WHERE id = :account RETURNING id, credit"
+      parameters: { amount: "{{ arguments.amount }}", account: "{{ arguments.account }}", api_key: "${env:OUTBOX_TEST_PASSWORD}" }
+      outcomes: [ { when: { rows: 0 }, then: rejected, code: no_such_account }, { when: { rows: 1 }, then: succeeded, result: { id: /0/id, credit: /0/credit } } ]
+  pay:
+    execute: { type: sql, dsn: "host=billing", statement: "INSERT INTO payment VALUES (:ref, :note)",
+               parameters : {ref : "{{ operation.key }}", note : "{{ arguments.note | optional }}"},
+               outcomes : [ {when : {rows : 1}, then : succeeded} ]
+}
+    reconcile: { type: sql, dsn: "host=billing", statement: "SELECT amount FROM payment WHERE ref = :ref", parameters: { ref: "{{ operation.key }}" }, verdicts: [ { when: { rows: 1 }, then: found, result: { amount: /0/amount } }, { when: { rows: 0 }, then: absent } ] }
+  charge:
+    key: { window: 23h }
+    execute: { type: http, method: POST, url: "https://pay.example.com/charges", headers: { Idempotency-Key: "{{ operation.key }}" }, outcomes: [ { when: { status: 201 }, then: succeeded, result: { id: /id } }, { when: { status: 404 }, then: rejected, proves_absence: true } ] }
+    reconcile: { type: resend }
   fax: { execute: { type: command, argv: [/bin/fax] }, reconcile: { type: manual, reason: no log } }
-)";
+)yaml";
 
 constexpr auto kCredentials =
     R"(credentials: { desk: { kind: basic, username: bot, password: "${env:OUTBOX_TEST_PASSWORD}" } })";
@@ -298,7 +314,8 @@ TEST_CASE("no secret is in what render and failing tests show") {
             "}\", TOKEN: \"${env:OUTBOX_TEST_PASSWORD}\" } }\n"
             "    reconcile: { type: manual, reason: no }\n",
         "credentials:\n"
-        "  CREDENTIAL: { kind: basic, username: bot, password: \"${env:OUTBOX_TEST_PASSWORD}\" }\n"
+        "  CREDENTIAL: { kind: basic, username: bot, password: \"${env:OUTBOX_TEST_PASSWORD}\" "
+        "}\n"
         "  asks: { kind: query, name: key, value: \"${env:OUTBOX_TEST_PASSWORD}\" }\n"
     );
     for (const auto* name : {"http", "command"}) {
@@ -326,4 +343,105 @@ TEST_CASE("no secret is in what render and failing tests show") {
     }
     std::filesystem::remove(file);
     std::filesystem::remove(password);
+}
+
+TEST_CASE("tests of sql tools: the statement, its values by type, rows, affected and SQLSTATE") {
+    const auto ran = run_tests(R"(
+  grants:
+    tool: grant
+    arguments: { amount: 5, account: "a1" }
+    request:
+      statement: |
+        UPDATE account SET credit = credit + (:amount)::numeric, api_key = :api_key
+        WHERE id = :account RETURNING id, credit
+      parameters: { amount: 5, account: a1 }
+    answers:
+      - { rows: [ { id: a1, credit: 12.5 } ], then: succeeded, result: { id: a1, credit: 12.5 } }
+      - { rows: [], then: rejected, code: no_such_account }
+      - { sqlstate: "23505", then: rejected, code: sql_23505 }
+      - { sqlstate: "40001", then: retry }
+      - { affected: 2, then: rejected, code: no_outcome }
+      - { fails: not_sent, then: retry }
+      - { fails: timeout, then: retry, code: sql_57014 }
+      - { fails: reset, then: retry, code: commit_in_doubt }
+  pays:
+    tool: pay
+    request: { parameters: { note: null } }
+    answers:
+      - { affected: 1, then: succeeded }
+      - { fails: reset, then: unknown }
+    reconcile:
+      request: { statement: "SELECT amount FROM payment WHERE ref = :ref" }
+      answers:
+        - { rows: [ { amount: 3 } ], then: found, result: { amount: 3 } }
+        - { rows: [], then: absent }
+        - { rows: [ {}, {} ], then: inconclusive }
+        - { sqlstate: "42P01", then: inconclusive }
+  refused:
+    tool: grant
+    arguments: { amount: 5 }
+    request: { refused: missing_argument }
+)");
+    CHECK(ran.text == "");
+}
+
+TEST_CASE("tests of sql tools that do not hold say what came instead") {
+    const auto ran = run_tests(R"(
+  wrong:
+    tool: grant
+    arguments: { amount: "5", account: a1 }
+    request: { statement: "SELECT 1", parameters: { amount: 5, nobody: 1 } }
+    answers:
+      - { status: 200, then: succeeded }
+      - { rows: [], then: succeeded }
+)");
+    CHECK_THAT(ran.text, ContainsSubstring("wrong: request.statement: SELECT 1 | UPDATE account"));
+    CHECK_THAT(ran.text, ContainsSubstring("wrong: request.parameters.amount: 5 | \"5\""));
+    CHECK_THAT(ran.text, ContainsSubstring("request.parameters.nobody: 1 | \"there is no such"));
+    CHECK_THAT(ran.text, ContainsSubstring("the end of a statement: rows, affected, sqlstate"));
+    CHECK_THAT(ran.text, ContainsSubstring("wrong: answers[1].then: succeeded | rejected"));
+}
+
+TEST_CASE("a resend is tested as what it is: the request again, its answer as a verdict") {
+    const auto ran = run_tests(R"(
+  charges:
+    tool: charge
+    request: { method: POST }
+    reconcile:
+      request: { method: POST, url: "https://pay.example.com/charges" }
+      answers:
+        - { status: 201, body: { id: 7 }, then: found, result: { id: 7 } }
+        - { status: 409, then: pending }
+        - { status: 429, then: pending }
+        - { fails: not_sent, then: pending }
+        - { status: 500, then: inconclusive }
+        - { status: 422, then: inconclusive }
+        - { status: 404, then: absent }
+)");
+    CHECK(ran.text == "");
+}
+
+TEST_CASE("render shows a statement with its values, and no secret") {
+    setenv("OUTBOX_TEST_PASSWORD", "hunter2hunter2", 1);
+    const auto config = configuration(kTools, kCredentials);
+    std::string why;
+    auto stage = tools::Rehearsal::of(config, "grant", why);
+    REQUIRE(stage);
+    auto call = test::call_with(R"({"amount": 5, "account": "a'; --\nDROP"})");
+    const auto sent = stage->request(call);
+    REQUIRE(sent.ok());
+    const auto text = tools::to_text(sent.value());
+    CHECK_THAT(text, ContainsSubstring("in one transaction with the record"));
+    CHECK_THAT(text, ContainsSubstring("-- :amount = 5\n"));
+    CHECK_THAT(text, ContainsSubstring("-- :account = \"a'; --\\nDROP\"\n"));
+    CHECK(text.find("hunter2") == std::string::npos);
+    const auto shown = tools::to_json(sent.value());
+    CHECK(*shown.find("type")->as_string() == "sql");
+    CHECK(*shown.find("parameters")->find("api_key")->as_string() == "***");
+    CHECK(outbox::to_text(*shown.find("parameters")->find("amount")) == "5");
+    CHECK_FALSE(stage->lookup(call).ok());  // there is nothing to ask
+    auto elsewhere = tools::Rehearsal::of(config, "pay", why);
+    CHECK(
+        tools::to_text(elsewhere->lookup(call).value()).find("SELECT amount") != std::string::npos
+    );
 }

@@ -149,7 +149,9 @@ TEST_CASE("the vectors of Standard Webhooks") {
         REQUIRE(signature.has_value());
         return signature->sign(id, std::chrono::sys_seconds{std::chrono::seconds{at}}, body);
     };
-    // Of the specification's text and of its reference libraries.
+    // Published by others, not computed here: the specification's text has no example with its
+    // secret, its reference libraries do (the message and secret that most of them and Svix's
+    // documentation share, and test_sign of the one in Rust).
     CHECK(
         sign(
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",

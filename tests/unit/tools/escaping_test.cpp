@@ -1,5 +1,21 @@
 // Hostile arguments in every place a template can stand: refused before anything is sent, or
-// neutral.
+// neutral. Each place below meets each attack of kHostile (line ends, NUL, paths, encoded paths,
+// quotes, templates, shell, markup, separators, options, 1 MB) and a deep object:
+//
+//   place                 | an attack is
+//   ----------------------|-----------------------------------------------------------------
+//   scheme, host, port    | impossible: no template can stand there
+//   path segment          | percent-encoded; empty, . and .. refused
+//   query, of both phases | percent-encoded, in its member
+//   header                | refused with control characters, else one line
+//   json                  | a value of its type
+//   form, multipart       | encoded, in its member or part
+//   text, stdin           | escaped as the template names, or raw because it says so
+//   argv, env             | handed to execve as it is; NUL and a leading dash refused
+//   sql parameter         | beside the statement; NUL refused
+//   match, must_equal,    | compared as a value, never read as a condition, a pattern or a
+//   verdicts              | template
+//   next page             | the same origin and the file's path
 #include "tests/unit/tools/tool_fixture.hpp"
 #include "tools/command_template.hpp"
 #include "tools/form.hpp"
@@ -375,4 +391,173 @@ TEST_CASE("hostile values in argv, environment and standard input") {
         render("argv: [prog], stdin: '{{ arguments.x | json }}'", "a\"b").value().input ==
         "\"a\\\"b\""
     );
+}
+
+TEST_CASE("no template can stand where a request goes to") {
+    for (const auto* url :
+         {"https://{{ arguments.x }}/t",
+          "https://{{ arguments.x }}.example/t",
+          "https://h.example:{{ arguments.x }}/t",
+          "{{ arguments.x }}://h.example/t",
+          "{{ arguments.x }}",
+          "https://{{ arguments.x }}@h.example/t"}) {
+        CAPTURE(url);
+        const auto config = configuration(
+            "  tool:\n    execute: { type: http, method: POST, url: '" + std::string(url) +
+            "' }\n" + kReconcile
+        );
+        config::Diagnostics diagnostics;
+        (void)tools::compile_tool(config.tools[0], config, diagnostics);
+        CHECK(diagnostics.has_errors());
+    }
+}
+
+TEST_CASE("hostile values in standard input keep to the escaping they name") {
+    const auto input = [](const std::string& stdin_text, const Json& x) {
+        const auto config = configuration(
+            "  tool:\n    execute: { type: command, argv: [prog], stdin: '" + stdin_text + "' }\n" +
+            kReconcile
+        );
+        config::Diagnostics diagnostics;
+        auto compiled = tools::compile_tool(config.tools[0], config, diagnostics);
+        REQUIRE_FALSE(diagnostics.has_errors());
+        const auto call = call_of(Json(Json::Object{{"x", x}}));
+        return std::get<tools::CommandExecute>(compiled->execute).command.render({call});
+    };
+    for (const auto& value : kHostile) {
+        const auto spec = input("{\"a\": {{ arguments.x | json }}, \"b\": 1}", Json(value));
+        REQUIRE(spec.ok());
+        const auto read = json(spec.value().input);
+        REQUIRE(read.as_object()->size() == 2);
+        CHECK(*read.find("a")->as_string() == value);
+        CHECK(spec.value().argv == std::vector<std::string>{"prog"});
+        const auto raw = input("{{ arguments.x | raw }}", Json(value));
+        REQUIRE(raw.ok());
+        CHECK(raw.value().input == value);
+    }
+    const auto deep = input("{{ arguments.x | json }}", deep_object());
+    REQUIRE(deep.ok());
+    CHECK(json(deep.value().input).equals(deep_object()));
+}
+
+TEST_CASE("a deep object is no text: refused in headers, argv and variables") {
+    CHECK(
+        send("url: 'https://h.example/', headers: { X-A: '{{ arguments.x }}' }", deep_object())
+            .refused == "invalid_argument"
+    );
+    for (const auto* members :
+         {"argv: [prog, '{{ arguments.x }}']", "argv: [prog], env: { A: '{{ arguments.x }}' }"}) {
+        const auto config = configuration(
+            "  tool:\n    execute: { type: command, " + std::string(members) + " }\n" + kReconcile
+        );
+        config::Diagnostics diagnostics;
+        auto compiled = tools::compile_tool(config.tools[0], config, diagnostics);
+        REQUIRE_FALSE(diagnostics.has_errors());
+        const auto call = call_of(Json(Json::Object{{"x", deep_object()}}));
+        const auto spec = std::get<tools::CommandExecute>(compiled->execute).command.render({call});
+        REQUIRE_FALSE(spec.ok());
+        CHECK(spec.error().code == "invalid_argument");
+    }
+}
+
+TEST_CASE("hostile values in sql parameters stay beside the statement") {
+    const std::string kMembers =
+        "  tool:\n"
+        "    execute: { type: sql, dsn: 'host=a', statement: \"INSERT INTO t VALUES (:a, :b)\", "
+        "parameters: { a: '{{ arguments.x }}', b: 'b{{ arguments.x | optional }}' } }\n"
+        "    reconcile: { type: sql, dsn: 'host=a', statement: \"SELECT FROM t WHERE a = :a\", "
+        "parameters: { a: '{{ arguments.x }}' }, verdicts: [ { when: { rows: 1 }, then: found } ] "
+        "}\n";
+    const auto config = configuration(kMembers);
+    config::Diagnostics diagnostics;
+    auto compiled = tools::compile_tool(config.tools[0], config, diagnostics);
+    INFO(all_of(diagnostics));
+    REQUIRE_FALSE(diagnostics.has_errors());
+    const auto& execute = std::get<tools::SqlExecute>(compiled->execute).sql;
+    const auto& look_up = std::get<tools::SqlLookup>(*compiled->lookup).sql;
+    const auto deadline = outbox::Deadline::after(5s);
+    for (const auto& value : kHostile) {
+        const auto call = call_of(Json(Json::Object{{"x", Json(value)}}));
+        const auto sent = execute.render({call}, deadline);
+        const auto asked = look_up.render({call}, deadline);
+        if (value.find('\0') != std::string::npos) {
+            CHECK(sent.error().code == "invalid_argument");
+            CHECK(asked.error().code == "invalid_argument");
+            continue;
+        }
+        REQUIRE(sent.ok());
+        CHECK(sent.value().statement == "INSERT INTO t VALUES ($1, $2)");
+        REQUIRE(sent.value().parameters.size() == 2);
+        CHECK(sent.value().parameters[0] == value);
+        CHECK(sent.value().parameters[1] == "b" + value);
+        REQUIRE(asked.ok());
+        CHECK(asked.value().statement == "SELECT FROM t WHERE a = $1");
+        CHECK(asked.value().parameters[0] == value);
+    }
+    const auto deep = call_of(Json(Json::Object{{"x", deep_object()}}));
+    CHECK(execute.render({deep}, deadline).error().code == "invalid_argument");  // b is a text
+    CHECK(json(*look_up.render({deep}, deadline).value().parameters[0]).equals(deep_object()));
+}
+
+// What is looked for is compared as a value: it can neither match more nor less than itself.
+TEST_CASE("hostile values in a look-up: in its request, and as what is looked for") {
+    const std::string kTool =
+        "    execute: { type: http, method: POST, url: 'https://h.example/t' }\n"
+        "    reconcile: { type: http, url: 'https://h.example/t', query: { ref: '{{ arguments.x "
+        "}}' "
+        "}, items: /items, match: { /ref: '{{ arguments.x }}' }, must_equal: { /title: '{{ "
+        "arguments.x }}' }, paginate: { from: 'body:/next', to: 'query:cursor', max_pages: 3 } }\n";
+    const auto item = [](const std::string& ref, const std::string& title) {
+        return Json(Json::Object{{"ref", Json(ref)}, {"title", Json(title)}});
+    };
+    const auto page = [](Json::Array items, const std::string& next) {
+        Json answer;
+        answer.set("items", Json(std::move(items)));
+        if (!next.empty()) answer.set("next", Json(next));
+        return outbox::to_text(answer);
+    };
+    for (const auto& value : kHostile) {
+        const auto arguments = outbox::to_text(Json(Json::Object{{"x", Json(value)}}));
+        HttpToolFixture found(kTool);
+        // A cursor is the other side's word: as hostile as the argument.
+        found.sender->answer(200, page({item("other", "x"), item(value + " ", "x")}, value));
+        found.sender->answer(200, page({item(value, value)}, ""));
+        (void)get<outbox::Found>(found.ask(arguments));
+        REQUIRE(found.sender->requests.size() == 2);
+        for (const auto& request : found.sender->requests) {
+            CHECK(request.origin == tools::Origin{true, "h.example", 443});
+            CHECK(request.target.rfind("/t?ref=", 0) == 0);
+            CHECK(std::count(request.target.begin(), request.target.end(), '/') == 1);
+            CHECK(request.target.find_first_of("# \"<>{}\r\n") == std::string::npos);
+        }
+        HttpToolFixture other(kTool);
+        other.sender->answer(200, page({item(value, "another title")}, ""));
+        (void)get<outbox::Conflict>(other.ask(arguments));
+        HttpToolFixture absent(kTool);
+        absent.sender->answer(200, page({item("x", value)}, ""));
+        (void)get<outbox::Absent>(absent.ask(arguments));
+    }
+}
+
+TEST_CASE("hostile values in the verdicts' own conditions are no conditions") {
+    const std::string kTool =
+        "    execute: { type: http, method: POST, url: 'https://h.example/t' }\n"
+        "    reconcile: { type: http, url: 'https://h.example/t', verdicts: [ { when: { status: "
+        "200, body: { /ref: '{{ arguments.x }}' } }, then: found }, { when: { status: 200, text: { "
+        "contains: '{{ arguments.x }}' } }, then: pending } ] }\n";
+    for (const std::string value : {".*", "^", "$", "[", "{ exists: true }", "{{ arguments.x }}"}) {
+        const auto arguments = outbox::to_text(Json(Json::Object{{"x", Json(value)}}));
+        HttpToolFixture tool(kTool);
+        tool.sender->answer(200, R"({"ref": "anything"})");
+        (void)get<outbox::Inconclusive>(tool.ask(arguments));
+        Json same;
+        same.set("ref", Json(value));
+        tool.sender->answer(200, outbox::to_text(same));
+        (void)get<outbox::Found>(tool.ask(arguments));
+    }
+    // An object is not a condition either.
+    HttpToolFixture tool(kTool);
+    tool.sender->answer(200, R"({"ref": "anything"})");
+    const auto verdict = tool.ask(R"({"x": {"exists": true}})");
+    CHECK_FALSE(std::holds_alternative<outbox::Found>(verdict));
 }

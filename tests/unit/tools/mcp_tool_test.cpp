@@ -87,7 +87,7 @@ class Fixture {
         }
         if (compiled->lookup) {
             if (auto* lookup = std::get_if<tools::McpLookup>(&*compiled->lookup)) {
-                probe_ = std::make_unique<tools::McpProbe>(std::move(*lookup), server);
+                probe_ = std::make_unique<tools::McpProbe>(std::move(*lookup), server, probe_gate);
             }
         }
     }
@@ -102,6 +102,7 @@ class Fixture {
         );
     }
     std::shared_ptr<ScriptedServer> server = std::make_shared<ScriptedServer>();
+    std::shared_ptr<outbox::LaneGate> probe_gate = std::make_shared<outbox::LaneGate>();
 
  private:
     boost::asio::io_context io_;
@@ -554,4 +555,29 @@ TEST_CASE("a started server and all it started end with the call", "[stdio]") {
     const auto child = folder.read("child");
     REQUIRE_FALSE(child.empty());
     CHECK(::kill(std::stoi(child), 0) != 0);
+}
+
+TEST_CASE("a look-up over HTTP tells its gate how the server fares, a process has none to tell") {
+    using Health = tools::LaneSignal::Health;
+    Fixture fixture(
+        lookup("verdicts: [ { when: { is_error: true, text: { contains: none } }, then: absent } ]")
+    );
+    const auto ask = [&](int status, std::optional<tools::LaneSignal> signal) {
+        fixture.server->status(status);
+        fixture.server->answers.back().signal = signal;
+        (void)get<Inconclusive>(fixture.ask());
+        return fixture.probe_gate->wait(outbox::BootClock::now());
+    };
+    for (int i = 0; i < 5; ++i) (void)ask(500, std::nullopt);
+    CHECK_FALSE(fixture.probe_gate->breaker_open());
+    const tools::LaneSignal down{.health = Health::down, .status = 500, .pause = std::nullopt};
+    for (int i = 0; i < 5; ++i) (void)ask(500, down);
+    CHECK(fixture.probe_gate->breaker_open());
+    // A 429 that does not say how long is a second; one that does is that long.
+    const auto unsaid =
+        ask(429, tools::LaneSignal{.health = Health::up, .status = 429, .pause = std::nullopt});
+    CHECK_FALSE(fixture.probe_gate->breaker_open());
+    CHECK(unsaid > 0s);
+    CHECK(unsaid <= 1s);
+    CHECK(ask(429, tools::LaneSignal{.health = Health::up, .status = 429, .pause = 30s}) > 25s);
 }

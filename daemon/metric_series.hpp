@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "daemon/metric_families.hpp"
+#include "outbox/clock.hpp"
+#include "outbox/operation.hpp"
+#include "outbox/outcome.hpp"
+#include "outbox/store.hpp"
+
+// The series of one tool, with the closed sets that label them. Of metrics.cpp alone.
+namespace outboxd {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+inline const Histogram::BucketBoundaries kSeconds = {
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
+};
+inline constexpr std::array kOutcomes = {
+    "succeeded", "accepted", "rejected", "retry", "unknown", "attention"
+};
+static_assert(kOutcomes.size() == std::variant_size_v<outbox::Outcome>);
+inline constexpr std::array kVerdicts = {"found", "absent", "pending", "conflict", "inconclusive"};
+static_assert(kVerdicts.size() == std::variant_size_v<outbox::Verdict>);
+
+inline constexpr std::array kCauses = {
+    outbox::Cause::timeout,
+    outbox::Cause::reset,
+    outbox::Cause::status,
+    outbox::Cause::unreadable,
+    outbox::Cause::exit_code,
+    outbox::Cause::killed,
+    outbox::Cause::lease_expired,
+    outbox::Cause::rejected_after_unknown,
+    outbox::Cause::timeline,
+    outbox::Cause::mcp,
+    outbox::Cause::other,
+};
+// What the queue can hold; final operations are counted by enqueued and outcomes.
+inline constexpr std::array kOpen = {
+    outbox::Status::pending,
+    outbox::Status::scheduled,
+    outbox::Status::attempting,
+    outbox::Status::unknown,
+};
+
+inline constexpr std::array kDrifts = {"key", "request", "revision"};
+inline constexpr std::array kLanes = {"attempts", "probes"};
+
+inline double seconds(std::chrono::nanoseconds duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
+// Every series of one tool, made at once: a label that was never counted reads zero, not nothing.
+struct ToolSeries {
+    std::array<Counter*, kOutcomes.size()> attempts{};
+    std::array<Counter*, kVerdicts.size()> reconciled{};
+    std::map<outbox::Cause, Counter*> unknown;
+    Histogram* duration;
+    Histogram* pickup;
+    Gauge* in_flight;
+    Gauge* slots;
+    Counter* late;
+    Counter* fenced;
+    Counter* duplicate;
+    Gauge* breaker_open;
+    Gauge* probe_breaker_open;
+    std::array<Counter*, kDrifts.size()> drift{};
+    std::array<Gauge*, kLanes.size()> lane_paused{};
+    std::array<outbox::BootClock::time_point, kLanes.size()> paused_until{};
+
+    ToolSeries(MetricFamilies& families, const std::string& tool)
+        : duration(&families.attempt_duration.Add({{"tool", tool}}, kSeconds)),
+          pickup(&families.pickup_latency.Add({{"tool", tool}}, kSeconds)),
+          in_flight(&families.in_flight.Add({{"tool", tool}})),
+          slots(&families.slots.Add({{"tool", tool}})),
+          late(&families.late_results.Add({{"tool", tool}})),
+          fenced(&families.fenced_writes.Add({{"tool", tool}})),
+          duplicate(&families.duplicate_effects.Add({{"tool", tool}})),
+          breaker_open(&families.breaker_open.Add({{"tool", tool}})),
+          probe_breaker_open(&families.probe_breaker_open.Add({{"tool", tool}})) {
+        for (std::size_t i = 0; i < kDrifts.size(); ++i) {
+            drift[i] = &families.config_drift.Add({{"tool", tool}, {"kind", kDrifts[i]}});
+        }
+        for (std::size_t i = 0; i < kLanes.size(); ++i) {
+            lane_paused[i] = &families.lane_paused.Add({{"tool", tool}, {"lane", kLanes[i]}});
+        }
+        for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+            attempts[i] = &families.attempts.Add({{"tool", tool}, {"outcome", kOutcomes[i]}});
+        }
+        for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
+            reconciled[i] = &families.reconciled.Add({{"tool", tool}, {"verdict", kVerdicts[i]}});
+        }
+        for (auto cause : kCauses) {
+            std::string name(outbox::to_string(cause));
+            unknown[cause] = &families.unknown.Add({{"tool", tool}, {"cause", name}});
+        }
+    }
+};
+
+// What is open of one tool, served by this daemon or by another one.
+struct BacklogSeries {
+    std::map<outbox::Status, Gauge*> operations;
+    std::map<outbox::Status, Gauge*> oldest;
+
+    BacklogSeries(MetricFamilies& families, const std::string& tool) {
+        for (auto status : kOpen) {
+            prometheus::Labels labels = {
+                {"tool", tool}, {"status", std::string(outbox::to_string(status))}
+            };
+            operations[status] = &families.operations.Add(labels);
+            oldest[status] = &families.oldest.Add(labels);
+        }
+    }
+};
+
+struct TallySeries {
+    Counter& enqueued;
+    Counter& replayed;
+
+    TallySeries(MetricFamilies& families, const std::string& tool)
+        : enqueued(families.enqueued.Add({{"tool", tool}})),
+          replayed(families.replayed.Add({{"tool", tool}})) {}
+};
+
+}  // namespace outboxd
