@@ -107,6 +107,7 @@ void resends(StoreDriver& d) {
     REQUIRE(write(d, doubt(attempt)) == Fate::applied);
     auto claim = claim_from(d).at(0);
     CHECK(claim.key_since == attempt.first_attempt_at);
+    d.pass(1s);
     const auto sent = resend(d, claim);
     REQUIRE(sent.has_value());
     CHECK(sent->epoch.value == claim.epoch.value + 1);

@@ -259,7 +259,7 @@ TEST_CASE("every mistake of every bad file has a place, whichever layer found it
     fs::current_path(before);
 }
 
-TEST_CASE("what is not in this version is refused once, and nothing else is said about it") {
+TEST_CASE("what cannot be is refused once, and nothing else is said about it") {
     const ConfigFile file(R"(version: 1
 tools:
   grant:
@@ -283,7 +283,7 @@ tools:
     CHECK(
         said ==
         std::vector<std::string>{
-            "tools.grant.reconcile.type: resend is not in this version",
+            "tools.grant.reconcile: resend has nothing to send: execute only writes to the log",
             "tools.key.key.max_length: a uuid needs 36 characters and cannot be cut, 20 are left"
         }
     );

@@ -402,14 +402,16 @@ TEST_CASE("no template can stand where a request goes to") {
           "{{ arguments.x }}",
           "https://{{ arguments.x }}@h.example/t"}) {
         CAPTURE(url);
-        const auto config = configuration(
+        // Whether the loader or the compiler refuses it: no tool comes of it.
+        CHECK_FALSE(compiles(
             "  tool:\n    execute: { type: http, method: POST, url: '" + std::string(url) +
             "' }\n" + kReconcile
-        );
-        config::Diagnostics diagnostics;
-        (void)tools::compile_tool(config.tools[0], config, diagnostics);
-        CHECK(diagnostics.has_errors());
+        ));
     }
+    CHECK(compiles(
+        "  tool:\n    execute: { type: http, method: POST, url: 'https://h.example/t' }\n" +
+        kReconcile
+    ));
 }
 
 TEST_CASE("hostile values in standard input keep to the escaping they name") {

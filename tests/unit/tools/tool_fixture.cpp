@@ -20,18 +20,36 @@ config::Value yaml(const std::string& text) {
     return *value;
 }
 
-config::Config configuration(const std::string& tools, const std::string& rest) {
+namespace {
+
+config::Loaded loaded(const std::string& tools, const std::string& rest) {
     const auto path = std::filesystem::temp_directory_path() /
                       ("outbox-unit-tools-" + std::to_string(::getpid()) + ".yaml");
     {
         std::ofstream file(path);
         file << "version: 1\ndatabase: { dsn: host=/nowhere }\n" << rest << "\ntools:\n" << tools;
     }
-    auto loaded = config::load(path.string());
+    auto config = config::load(path.string());
     std::filesystem::remove(path);
-    INFO(all_of(loaded.diagnostics));
-    REQUIRE(loaded.config.has_value());
-    return *loaded.config;
+    return config;
+}
+
+}  // namespace
+
+config::Config configuration(const std::string& tools, const std::string& rest) {
+    const auto read = loaded(tools, rest);
+    INFO(all_of(read.diagnostics));
+    REQUIRE(read.config.has_value());
+    return *read.config;
+}
+
+bool compiles(const std::string& tools) {
+    auto read = loaded(tools, {});
+    if (!read.config || read.diagnostics.has_errors()) return false;
+    for (const auto& tool : read.config->tools) {
+        (void)tools::compile_tool(tool, *read.config, read.diagnostics);
+    }
+    return !read.diagnostics.has_errors();
 }
 
 Json json(const std::string& text) {

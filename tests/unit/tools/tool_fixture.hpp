@@ -21,6 +21,8 @@ using outbox::Json;
 
 // A whole configuration; `tools` is the section's YAML, indented by two. Errors fail the test.
 [[nodiscard]] config::Config configuration(const std::string& tools, const std::string& rest = {});
+// Whether such a configuration loads and each of its tools compiles.
+[[nodiscard]] bool compiles(const std::string& tools);
 
 [[nodiscard]] Json json(const std::string& text);
 
