@@ -27,3 +27,25 @@ begin
  replayed := not found; id := enqueue.operation_id;
 end $$;
 grant usage on schema floor to outbox_planner; grant insert, select on floor.operation to outbox_planner; grant execute on all functions in schema floor to outbox_planner;
+
+-- Lease and end of the prototype, a batch at a time, with the worker inside the server: no client, no
+-- transport, nothing but the statements. What a daemon adds to it is its own.
+create table floor.outcome(seq bigint primary key, outcome text not null, attempts int not null, lease_epoch int not null, result jsonb, error jsonb,
+ started_at timestamptz, finished_at timestamptz not null default now());
+create procedure floor.drain(lane text, lim int, batches int default 2147483647) language plpgsql as $$
+declare ids bigint[]; epochs int[]; mark bigint := 0; size bigint;
+begin for batch in 1..batches loop
+ with leased as (
+  update floor.queue q set status='attempting', attempts=attempts+1, lease_epoch=lease_epoch+1, attempt_epoch=lease_epoch+1,
+    leased_by='00000000-0000-0000-0000-000000000001', attempted_at=now(), due_at=now()+interval '30s', deadline_at=now()+interval '20s'
+   where q.ctid = any(array(select r.ctid from floor.queue r where r.tool=lane and r.status='pending' and r.priority=0 and r.seq > mark
+                             order by r.priority, r.seq limit lim for update skip locked))
+  returning q.seq, q.lease_epoch),
+ read as (select l.*, o.arguments from leased l join floor.operation o on o.seq = l.seq)
+ select array_agg(seq), array_agg(lease_epoch), max(seq), sum(length(arguments::text)) into ids, epochs, mark, size from read;
+ commit;
+ exit when ids is null;
+ with gone as (delete from floor.queue q using unnest(ids, epochs) as d(seq, epoch) where q.seq=d.seq and q.lease_epoch=d.epoch returning q.seq, q.lease_epoch, q.attempts, q.attempted_at)
+ insert into floor.outcome(seq, outcome, attempts, lease_epoch, result, started_at) select seq, 'succeeded', attempts, lease_epoch+1, '{"logged": true}', attempted_at from gone;
+ commit;
+end loop; end $$;

@@ -3,9 +3,11 @@
 // through pgbench, prepared statements, fsync on. All variants take turns within a round, and each is
 // compared with the bare one of its own round: the machine's other work hits all of them alike.
 //
-//   node planner.mjs [--rounds 7] [--seconds 2] [--clients 8] [--floor] [--sql FILE]
+//   node planner.mjs [--rounds 7] [--seconds 2] [--clients 8] [--floor] [--peers] [--short] [--sql FILE]
 // prints a JSON line per slice and a table. --floor: the bare bones of the design (floor.sql) take part,
-// with new ids and no daemon. --sql: run after migrating, to try a change.
+// with new ids and no daemon. --peers: graphile-worker's add_job (with a key, where the ids are known) and
+// pgmq's send (which has no key), without their workers; needs Node 22. --short: without a daemon only.
+// --sql: run after migrating, to try a change.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -38,7 +40,14 @@ const bones = {
   'floor, function': `SELECT * FROM floor.enqueue('create_ticket', ${argument}, 'ticket-' || :id)`,
 };
 if (floor) Object.assign(statements, bones);
-const variants = (context, kind) => Object.keys(statements).filter((name) => !(name in bones) || (context === 'no daemon' && kind === 'new'));
+const peers = process.argv.includes('--peers');
+const others = {
+  'graphile-worker add_job': `SELECT * FROM graphile_worker.add_job('create_ticket', ${argument}, job_key => 'ticket-' || :id)`,
+  'pgmq send': `SELECT * FROM pgmq.send(${argument})`,
+};
+if (peers) Object.assign(statements, others);
+const variants = (context, kind) => Object.keys(statements).filter((name) => name in bones ? context === 'no daemon' && kind === 'new'
+  : name in others ? context === 'no daemon' && (kind === 'new' || name !== 'pgmq send') : true);
 // New ids are random; known ones are the same thousand, filed before.
 const ids = { new: 'random(1000000, 9000000000000000000)', known: 'random(1, 1000)' };
 const contexts = {
@@ -46,6 +55,7 @@ const contexts = {
   'idle daemon': { new: ids.new },  // somebody sleeps: each commit notifies, the most that a wake-up costs
   'busy daemon': { new: ids.new },
 };
+if (process.argv.includes('--short')) for (const name of ['idle daemon', 'busy daemon']) delete contexts[name];
 
 function script(statement, id) {
   const file = path.join(dir, `${Math.random().toString(36).slice(2)}.sql`);
@@ -62,6 +72,11 @@ async function prepare() {
   const migrated = await run(binary, ['migrate', '--database', cluster.dsn(database)], {});
   if (migrated.code !== 0) throw new Error(migrated.text);
   if (floor) await db.query(readFileSync(new URL('floor.sql', import.meta.url), 'utf8'));
+  if (peers) {
+    const { runMigrations } = await import('graphile-worker');
+    await runMigrations({ connectionString: `postgres://postgres@127.0.0.1:${cluster.port}/${database}` });
+    await db.query(readFileSync(new URL('pgmq.sql', import.meta.url), 'utf8'));
+  }
   const change = process.argv.indexOf('--sql');
   if (change > 0) await db.query(readFileSync(process.argv[change + 1], 'utf8'));
   await db.query(`CREATE TABLE bare (key text PRIMARY KEY, tool text NOT NULL, arguments jsonb NOT NULL);
@@ -69,6 +84,11 @@ async function prepare() {
     INSERT INTO state SELECT i, 0 FROM generate_series(0, ${clients}) i;
     CREATE ROLE bench_planner LOGIN IN ROLE outbox_planner;
     GRANT ALL ON bare, state TO bench_planner;
+    ${peers ? `GRANT USAGE ON SCHEMA graphile_worker, pgmq TO bench_planner;
+    GRANT ALL ON ALL TABLES IN SCHEMA graphile_worker, pgmq TO bench_planner;
+    GRANT ALL ON ALL SEQUENCES IN SCHEMA graphile_worker, pgmq TO bench_planner;
+    DO $$ DECLARE t text; BEGIN FOR t IN SELECT c.oid::regclass FROM pg_class c WHERE c.relnamespace = 'graphile_worker'::regnamespace AND c.relrowsecurity LOOP
+      EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', t); END LOOP; END $$;` : ''}
     INSERT INTO outbox.tool (tool, effect, revision) VALUES ('create_ticket', 'read', 'bench');
     INSERT INTO bare SELECT 'ticket-' || i, 'create_ticket', ${argument} FROM generate_series(1, 1000) i`);
   for (let i = 1; i <= 1000; i++) {
