@@ -1,6 +1,5 @@
 #include "daemon/admin_server.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace outboxd {
@@ -14,33 +13,15 @@ ServerResponse text(std::string body) {
     return response;
 }
 
-std::string lower(std::string_view text) {
-    std::string lowered(text);
-    for (char& c : lowered) {
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-    return lowered;
+bool fits(const AdminServer::Route& route, const ServerRequest& request) {
+    return route.path.ends_with('/') && route.path.size() > 1 ? request.path.starts_with(route.path)
+                                                              : request.path == route.path;
 }
 
-// "Desk.example.com:9464" → "desk.example.com", "[::1]:9464" → "::1".
-std::string host_name(std::string_view header) {
-    if (header.starts_with('[')) return lower(header.substr(1, header.find(']') - 1));
-    return lower(header.substr(0, header.find(':')));
-}
-
-bool is_loopback_name(const std::string& name) {
-    // Four numbers that begin with 127, not a name such as 127.example.com.
-    bool numeric = name.find_first_not_of("0123456789.") == std::string::npos;
-    return name == "localhost" || name == "::1" || (numeric && name.starts_with("127."));
-}
-
-bool is_read(const ServerRequest& request) {
-    return request.method == "GET" || request.method == "HEAD";
-}
-
-ServerResponse only_get() {
-    auto response = problem(405, "Method not allowed", "This path can only be read.");
-    response.headers.emplace_back("Allow", "GET, HEAD");
+ServerResponse not_allowed(std::string methods) {
+    auto response =
+        problem(405, "Method not allowed", "This path takes another method: " + methods + ".");
+    response.headers.emplace_back("Allow", std::move(methods));
     return response;
 }
 
@@ -52,54 +33,72 @@ AdminServer::AdminServer(
     const Metrics& metrics,
     Readiness readiness
 )
-    : options_(std::move(options)),
-      metrics_(metrics),
-      readiness_(std::move(readiness)),
+    : options_(options),
+      guard_(std::move(options)),
       server_(std::move(executor), ServerOptions{}, [this](ServerRequest request) {
           return handle(std::move(request));
       }) {
-    for (auto& host : options_.hosts) host = lower(host);
+    add_text("/livez", [] { return text("alive\n"); });
+    add_text("/metrics", [&metrics] {
+        ServerResponse response = text(metrics.serialize());
+        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+        return response;
+    });
+    add_text("/readyz", [readiness = std::move(readiness)] {
+        auto missing = readiness();
+        return missing ? problem(503, "Not ready", *missing) : text("ready\n");
+    });
+}
+
+void AdminServer::add(Route route) {
+    routes_.push_back(std::move(route));
+}
+
+void AdminServer::add_text(std::string path, std::function<ServerResponse()> answer) {
+    add(
+        {.method = "GET",
+         .path = std::move(path),
+         .access = Access::open,
+         .handler = [answer = std::move(answer)](ServerRequest) -> asio::awaitable<ServerResponse> {
+             co_return answer();
+         }}
+    );
 }
 
 std::optional<std::string> AdminServer::listen() {
+    if (auto problem = guard_.token_problem()) return problem;
     return server_.listen(options_.host, options_.port);
 }
 
-bool AdminServer::is_known_host(const ServerRequest& request) const {
-    auto header = request.header("Host");
-    if (!header) return false;
-    auto name = host_name(*header);
-    return is_loopback_name(name) ||
-           std::find(options_.hosts.begin(), options_.hosts.end(), name) != options_.hosts.end();
-}
-
 asio::awaitable<ServerResponse> AdminServer::handle(ServerRequest request) {
-    ServerResponse response =
-        is_known_host(request)
-            ? route(request)
-            : problem(
-                  421,
-                  "Misdirected request",
-                  "The Host header names neither this machine nor one of admin.hosts."
-              );
-    response.headers.emplace_back("Cache-Control", "no-store");
-    response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+    auto routing = route(std::move(request));
+    auto response = co_await std::move(routing);
+    secure(response);
     co_return response;
 }
 
-ServerResponse AdminServer::route(const ServerRequest& request) const {
-    bool known =
-        request.path == "/metrics" || request.path == "/livez" || request.path == "/readyz";
-    if (!known) return problem(404, "Not found", "There is nothing at this path.");
-    if (!is_read(request)) return only_get();
-    if (request.path == "/metrics") {
-        ServerResponse response = text(metrics_.serialize());
-        response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-        return response;
+asio::awaitable<ServerResponse> AdminServer::route(ServerRequest request) {
+    if (auto refused = guard_.check_host(request)) co_return std::move(*refused);
+    const std::string method = request.method == "HEAD" ? "GET" : request.method;
+    const Route* best = nullptr;
+    std::size_t longest = 0;
+    std::string methods;  // of the longest path that fits
+    for (const auto& route : routes_) {
+        if (!fits(route, request) || route.path.size() < longest) continue;
+        if (route.path.size() > longest) {
+            best = nullptr;
+            methods.clear();
+        }
+        longest = route.path.size();
+        methods += (methods.empty() ? "" : ", ") + route.method;
+        if (route.method == "GET") methods += ", HEAD";
+        if (route.method == method) best = &route;
     }
-    if (request.path == "/livez") return text("alive\n");
-    auto missing = readiness_();
-    return missing ? problem(503, "Not ready", *missing) : text("ready\n");
+    if (longest == 0) co_return problem(404, "Not found", "There is nothing at this path.");
+    if (best == nullptr) co_return not_allowed(std::move(methods));
+    if (auto refused = guard_.check_access(request, best->access)) co_return std::move(*refused);
+    auto handling = best->handler(std::move(request));
+    co_return co_await std::move(handling);
 }
 
 }  // namespace outboxd

@@ -5,24 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "daemon/admin_guard.hpp"
 #include "daemon/http_server.hpp"
 #include "daemon/metrics.hpp"
 
 namespace outboxd {
 
-struct AdminOptions {
-    std::string host = "127.0.0.1";
-    int port = 9464;
-    std::vector<std::string> hosts;  // further names the Host header may carry
-};
-
-// admin.listen: /metrics, /livez and /readyz, open to everybody who can connect. A Host header
-// that is neither a loopback name nor configured is refused: a page in somebody's browser must not
-// reach it by pointing its own name here.
+// admin.listen: /metrics, /livez and /readyz, open to everybody who can connect, and what others
+// add to it. One place (AdminGuard) decides who may ask; handlers only answer.
 class AdminServer {
  public:
     // Empty when ready, else a sentence that says what is missing.
     using Readiness = std::function<std::optional<std::string>()>;
+
+    struct Route {
+        std::string method;  // GET answers HEAD as well
+        std::string path;    // with a slash at its end: everything under it; else this path alone
+        Access access = Access::write;
+        ServerHandler handler;
+    };
 
     AdminServer(
         asio::any_io_executor executor,
@@ -30,6 +31,9 @@ class AdminServer {
         const Metrics& metrics,
         Readiness readiness
     );
+
+    // Before run(). The longest path that fits a request wins, whatever was added first.
+    void add(Route route);
 
     // Empty when it listens, else why not.
     [[nodiscard]] std::optional<std::string> listen();
@@ -39,12 +43,12 @@ class AdminServer {
 
  private:
     asio::awaitable<ServerResponse> handle(ServerRequest request);
-    [[nodiscard]] ServerResponse route(const ServerRequest& request) const;
-    [[nodiscard]] bool is_known_host(const ServerRequest& request) const;
+    asio::awaitable<ServerResponse> route(ServerRequest request);
+    void add_text(std::string path, std::function<ServerResponse()> answer);
 
     AdminOptions options_;
-    const Metrics& metrics_;
-    Readiness readiness_;
+    AdminGuard guard_;
+    std::vector<Route> routes_;
     HttpServer server_;
 };
 

@@ -50,7 +50,9 @@ std::vector<std::string> credentials_of(const config::Config& config) {
 }
 
 AdminOptions admin_options(const config::Admin& admin) {
-    return {.host = admin.host, .port = admin.port, .hosts = admin.hosts};
+    return {
+        .host = admin.host, .port = admin.port, .hosts = admin.hosts, .token_file = admin.token_file
+    };
 }
 
 }  // namespace
@@ -337,6 +339,7 @@ void App::warn_of_restart(const config::Config& config) {
         config.admin.host != old.admin.host || config.admin.port != old.admin.port, "admin.listen"
     );
     warn(config.admin.hosts != old.admin.hosts, "admin.hosts");
+    warn(config.admin.token_file != old.admin.token_file, "admin.token_file");
     warn(config.log.format != old.log.format, "log.format");
 }
 

@@ -9,11 +9,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
+#include <boost/beast/http/serializer.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <exception>
@@ -70,11 +73,42 @@ http::response<Body> to_message(const ServerResponse& response, bool keep_alive)
     message.set(http::field::content_type, response.content_type);
     for (const auto& [name, value] : response.headers) message.set(name, value);
     message.keep_alive(keep_alive);
-    if (response.status != 204 && response.status != 304) {
+    if (response.stream) {
+        message.chunked(true);
+    } else if (response.status != 204 && response.status != 304) {
         message.content_length(response.body.size());
     }
     return message;
 }
+
+// Chunks on a connection, each within the time of a request.
+class ChunkedBody : public ResponseStream {
+ public:
+    ChunkedBody(beast::tcp_stream& stream, std::chrono::milliseconds write_time)
+        : stream_(stream), write_time_(write_time) {}
+
+    asio::awaitable<bool> write(std::string piece) override {
+        if (piece.empty()) co_return alive_;  // an empty chunk would end the body
+        auto sending = send(http::make_chunk(asio::buffer(piece)));
+        co_return co_await std::move(sending);
+    }
+    asio::awaitable<bool> finish() { return send(http::make_chunk_last()); }
+
+ private:
+    template <class Chunk>
+    asio::awaitable<bool> send(Chunk chunk) {
+        if (!alive_) co_return false;
+        stream_.expires_after(write_time_);
+        auto [ec, bytes] = co_await asio::async_write(stream_, chunk, kTuple);
+        stream_.expires_never();
+        alive_ = !ec;
+        co_return alive_;
+    }
+
+    beast::tcp_stream& stream_;
+    std::chrono::milliseconds write_time_;
+    bool alive_ = true;
+};
 
 // What the parser refused, as an answer; empty when there is nobody to answer.
 std::optional<ServerResponse> refusal(const error_code& ec) {
@@ -164,6 +198,9 @@ class HttpServer::Impl {
     asio::awaitable<bool> serve_one(Session& session, beast::flat_buffer& buffer);
     asio::awaitable<bool> answer(
         Session& session, ServerResponse response, bool head, bool keep_alive
+    );
+    asio::awaitable<bool> answer_in_pieces(
+        Session& session, ServerResponse response, bool keep_alive
     );
     asio::awaitable<ServerResponse> ask_handler(ServerRequest request);
     void start(tcp::socket socket);
@@ -305,14 +342,36 @@ asio::awaitable<bool> HttpServer::Impl::answer(
     keep_alive = keep_alive && !stopping_;
     session.stream.expires_after(options_.read_time);
     if (head) {
+        // The head alone: of a chunked body not even the last chunk.
         auto message = to_message<http::empty_body>(response, keep_alive);
-        auto [ec, bytes] = co_await http::async_write(session.stream, message, kTuple);
+        http::response_serializer<http::empty_body> only(message);
+        auto [ec, bytes] = co_await http::async_write_header(session.stream, only, kTuple);
         co_return !ec && keep_alive;
+    }
+    if (response.stream) {
+        auto answering = answer_in_pieces(session, std::move(response), keep_alive);
+        co_return co_await std::move(answering);
     }
     auto message = to_message<http::string_body>(response, keep_alive);
     message.body() = std::move(response.body);
     auto [ec, bytes] = co_await http::async_write(session.stream, message, kTuple);
     co_return !ec && keep_alive;
+}
+
+asio::awaitable<bool> HttpServer::Impl::answer_in_pieces(
+    Session& session, ServerResponse response, bool keep_alive
+) {
+    auto message = to_message<http::empty_body>(response, keep_alive);
+    http::response_serializer<http::empty_body> head(message);
+    auto [ec, bytes] = co_await http::async_write_header(session.stream, head, kTuple);
+    if (ec) co_return false;
+    session.stream.expires_never();
+    ChunkedBody body(session.stream, options_.read_time);
+    auto writing = response.stream(body);
+    co_await std::move(writing);  // what it throws ends the session, so the body stays unfinished
+    auto finishing = body.finish();
+    const bool complete = co_await std::move(finishing);
+    co_return complete&& keep_alive;
 }
 
 HttpServer::HttpServer(asio::any_io_executor executor, ServerOptions options, ServerHandler handler)

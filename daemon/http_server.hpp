@@ -29,11 +29,23 @@ struct ServerRequest {
     [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const;
 };
 
+// A body that goes out in pieces while it is made, as server-sent events do.
+class ResponseStream {
+ public:
+    virtual ~ResponseStream() = default;
+    // Sends a piece, and waits until the connection took it. False: the client is gone, stop.
+    [[nodiscard]] virtual asio::awaitable<bool> write(std::string piece) = 0;
+};
+
 struct ServerResponse {
     int status = 200;
     std::string content_type = "application/json";
     std::string body;
     std::vector<std::pair<std::string, std::string>> headers;
+    // Instead of a body: runs once the head is sent, and the body ends when it returns. What it
+    // throws cuts the connection. A client that leaves is noticed by the next write: one that
+    // waits for long should write something meanwhile.
+    std::function<asio::awaitable<void>(ResponseStream&)> stream;
     bool drop = false;  // close the connection instead of answering: for services that misbehave
 };
 

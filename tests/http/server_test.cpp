@@ -1,6 +1,8 @@
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <stdexcept>
 #include <string>
 
@@ -123,4 +125,83 @@ TEST_CASE("query parameters and headers") {
     CHECK_FALSE(request.header("Host"));
     CHECK(request.header("x") == "1");
     CHECK(outboxd::percent_decode("a+b%2B", false) == "a+b+");
+}
+
+namespace {
+
+asio::awaitable<void> three_pieces(outboxd::ResponseStream& stream) {
+    for (const auto* piece : {"one\n", "", "two\n", "three\n"}) {
+        auto writing = stream.write(piece);
+        if (!co_await std::move(writing)) co_return;
+    }
+}
+
+asio::awaitable<void> breaks_off(outboxd::ResponseStream& stream) {
+    auto writing = stream.write("begun");
+    (void)co_await std::move(writing);
+    throw std::runtime_error("a secret reason");
+}
+
+bool g_left = false;  // whether endless() noticed that its client went
+
+asio::awaitable<void> endless(outboxd::ResponseStream& stream) {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    for (;;) {
+        auto writing = stream.write(std::string(1000, 'x'));
+        if (!co_await std::move(writing)) break;
+        timer.expires_after(5ms);
+        co_await timer.async_wait(asio::use_awaitable);
+    }
+    g_left = true;
+}
+
+asio::awaitable<ServerResponse> streamed(ServerRequest request) {
+    ServerResponse response;
+    response.content_type = "text/event-stream";
+    response.stream = request.path == "/endless"  ? endless
+                      : request.path == "/breaks" ? breaks_off
+                                                  : three_pieces;
+    co_return response;
+}
+
+}  // namespace
+
+TEST_CASE("a body in pieces") {
+    World world;
+    HttpServer server(world.context.get_executor(), {}, streamed);
+    REQUIRE_FALSE(server.listen("127.0.0.1", 0));
+    Served served(world, server);
+    CHECK(summary(world.send(get(server.port(), "/"))) == "200 one\ntwo\nthree\n");
+    // The connection stays, and HEAD has no body.
+    auto answer = talk(
+        world,
+        server.port(),
+        "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nHEAD /2 HTTP/1.1\r\nHost: x\r\n\r\n"
+        "GET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    );
+    CHECK(count(answer, "HTTP/1.1 200 OK") == 3);
+    CHECK(count(answer, "three") == 2);
+    CHECK(count(answer, "0\r\n\r\n") == 2);
+    // What breaks off is not taken for the whole.
+    auto broken = talk(world, server.port(), "GET /breaks HTTP/1.1\r\nHost: x\r\n\r\n");
+    CHECK_THAT(broken, ContainsSubstring("begun"));
+    CHECK(count(broken, "0\r\n\r\n") == 0);
+    CHECK(count(broken, "secret") == 0);
+}
+
+TEST_CASE("a body in pieces ends when its client leaves, and when the server stops") {
+    World world;
+    HttpServer server(world.context.get_executor(), {}, streamed);
+    REQUIRE_FALSE(server.listen("127.0.0.1", 0));
+    Served served(world, server);
+    g_left = false;
+    auto cut = world.send(get(server.port(), "/endless"), outbox::Deadline::after(200ms));
+    CHECK(std::holds_alternative<tools::HttpFailure>(cut));
+    for (int i = 0; i < 500 && !g_left; ++i) world.run_for(20ms);
+    CHECK(g_left);
+    // Served's destructor stops the server while this one goes on.
+    asio::ip::tcp::socket other(world.context);
+    other.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(server.port())});
+    asio::write(other, asio::buffer(std::string("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")));
+    world.run_for(100ms);
 }
