@@ -53,7 +53,8 @@ Engine::Engine(
            .concurrency = settings_.concurrency,
            .margin = settings_.margin,
            .poll_busy = settings_.poll_busy,
-           .poll_idle = settings_.poll_idle}
+           .poll_idle = settings_.poll_idle,
+           .limits = settings_.limits}
       ),
       reconciler_(
           executor,

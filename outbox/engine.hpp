@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,8 +46,9 @@ struct EngineSettings {
     std::chrono::milliseconds cut_grace{2'000};      // for the answers of what was cut
     std::chrono::milliseconds flush_timeout{5'000};  // for the last outcomes, at least
     std::chrono::milliseconds heartbeat{3'000};
-    std::chrono::milliseconds patience{10'000};  // with a loop that fails: then not ready
-    std::optional<std::uint64_t> seed;           // of the jitter; tests that replay set it
+    std::chrono::milliseconds patience{10'000};      // with a loop that fails: then not ready
+    std::optional<std::uint64_t> seed;               // of the jitter; tests that replay set it
+    std::shared_ptr<SharedLimits> limits = nullptr;  // with other outboxes; null: its own
 };
 
 // All loops of one outbox: owns them, starts them, stops them in order. Runs on the io thread.

@@ -73,6 +73,7 @@ asio::awaitable<void> Executor::run(Dispatch dispatch) {
     auto attempting = attempt(dispatch, written);
     auto next = co_await std::move(attempting);
     dispatch.tool_slot.give_back();
+    dispatch.call_slot.give_back();
     std::optional<Fate> fate = Fate::applied;
     if (written) {
         observer_.completed(1);
@@ -88,7 +89,7 @@ asio::awaitable<Transition> Executor::attempt(
     Dispatch& dispatch, std::optional<Transition>& written
 ) {
     const auto& leased = dispatch.attempt;
-    if (draining_) co_return decide_release(leased);
+    if (draining_ || dispatch.unsent) co_return decide_release(leased);
 
     const auto begun = BootClock::now();
     // Empty for a later attempt: it waited by decision.

@@ -16,6 +16,7 @@
 #include "outbox/operation.hpp"
 #include "outbox/provider_keys.hpp"
 #include "outbox/random.hpp"
+#include "outbox/shared_limit.hpp"
 #include "outbox/slots.hpp"
 #include "outbox/task_group.hpp"
 #include "outbox/tool.hpp"
@@ -28,7 +29,9 @@ struct Dispatch {
     const ToolEntry* entry;           // the configuration it began with
     BootClock::time_point leased_at;  // taken before the lease statement was sent
     Slots::Slot worker_slot;          // until its end is recorded
-    Slots::Slot tool_slot;            // until the call is over
+    SharedLimit::Slot call_slot;      // until the call is over
+    SharedLimit::Slot tool_slot;      // the same
+    bool unsent = false;              // there is no room for it any more: it goes back
 };
 
 // One coroutine per attempt: provider key, tool call, decision, record. Runs on the io thread.

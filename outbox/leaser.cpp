@@ -11,10 +11,9 @@ constexpr std::chrono::milliseconds kBusyFor{100};
 
 }  // namespace
 
-Leaser::Lane::Lane(const ToolEntry& e, int limit, Leaser& owner)
-    : entry(&e), slots(limit, [this, &owner] { owner.on_free(*this); }) {
-    if (e.policy.rate_per_second) rate.emplace(*e.policy.rate_per_second, BootClock::now());
-}
+Leaser::Lane::Lane(const ToolEntry& e, SharedLimit& limit, Leaser& owner)
+    : entry(&e),
+      slots(limit, [this, &owner] { owner.on_free(*this); }, [&owner] { owner.bell_.ring(); }) {}
 
 Leaser::Leaser(
     asio::any_io_executor executor,
@@ -41,13 +40,23 @@ Leaser::Leaser(
               if (hungry()) bell_.ring();
           }
       ),
+      limits_(
+          settings_.limits ? settings_.limits
+                           : std::make_shared<SharedLimits>(tools, settings_.concurrency, 1)
+      ),
+      calls_(
+          limits_->all(),
+          [this] {
+              if (hungry()) bell_.ring();
+          },
+          [this] { bell_.ring(); }
+      ),
       last_work_(BootClock::now()) {
     for (const auto& [name, entry] : tools.all()) {
-        const int own = entry.policy.concurrency;
-        const int limit = own > 0 ? std::min(own, settings_.concurrency) : settings_.concurrency;
-        lanes_.push_back(std::make_unique<Lane>(entry, limit, *this));
+        lanes_.push_back(std::make_unique<Lane>(entry, limits_->of(name), *this));
         by_tool_.emplace(name, lanes_.back().get());
-        observer_.slots(name, 0, limit);
+        const auto& slots = lanes_.back()->slots;
+        observer_.slots(name, slots.used(), slots.limit());
     }
 }
 
@@ -70,6 +79,7 @@ asio::awaitable<void> Leaser::run() {
         auto pausing = pause();
         co_await std::move(pausing);
     }
+    leave_line();
     if (lost_) {
         auto releasing = release_lost();
         co_await std::move(releasing);
@@ -94,8 +104,9 @@ std::chrono::nanoseconds Leaser::idle_for() const {
 LeaseRequest Leaser::request() {
     const auto now = BootClock::now();
     LeaseRequest request{.worker = settings_.worker, .margin = settings_.margin, .lanes = {}};
-    int free = slots_.free();
+    int free = std::min(slots_.free(), calls_.free(now));
     const auto count = lanes_.size();
+    for (auto& lane : lanes_) lane->asked = false;
     if (free <= 0 || count == 0) return request;
     const int share = std::max(1, free / static_cast<int>(2 * count));
     std::vector<std::pair<Lane*, int>> limits;
@@ -121,6 +132,7 @@ LeaseRequest Leaser::request() {
             lane->mark = {};
             lane->swept = now;
         }
+        lane->asked = true;
         const auto& policy = lane->entry->policy;
         request.lanes.push_back(
             {policy.name, limit, policy.timeout, policy.request_hash, lane->mark}
@@ -129,34 +141,84 @@ LeaseRequest Leaser::request() {
     return request;
 }
 
-int Leaser::wanted(Lane& lane, BootClock::time_point now) {
-    int free = lane.slots.free();
-    if (lane.entry->gate) {
-        free = std::min(free, lane.entry->gate->allowance(now) - lane.slots.used());
-        if (free <= 0) return 0;
+int Leaser::wanted(const Lane& lane, BootClock::time_point now) {
+    const int free = lane.slots.available(now);
+    if (!lane.entry->gate) return free;
+    return std::clamp(lane.entry->gate->allowance(now) - lane.slots.taken(now), 0, free);
+}
+
+// What is asked for is set aside until the answer is there: another outbox of this process may ask
+// meanwhile.
+void Leaser::reserve(const LeaseRequest& request) {
+    const auto now = BootClock::now();
+    int sum = 0;
+    leave_line();
+    for (const auto& asked : request.lanes) {
+        by_tool_.find(asked.tool)->second->slots.reserve(asked.limit, now);
+        sum += asked.limit;
     }
-    return lane.rate ? std::min(free, std::max(lane.rate->available(now), 0)) : free;
+    calls_.reserve(sum, now);
+}
+
+void Leaser::settle(const LeaseRequest& request) {
+    const auto now = BootClock::now();
+    for (const auto& asked : request.lanes) by_tool_.find(asked.tool)->second->slots.settle(now);
+    calls_.settle(now);
+}
+
+// While it asks it waits for nobody.
+void Leaser::leave_line() {
+    for (auto& lane : lanes_) lane->slots.stand_in_line(false);
+    calls_.stand_in_line(false);
+}
+
+// Says to the other outboxes of this process where it would take more than it may: there it gets
+// its turn. A lane that could not ask at all may have rows; one that cannot use a slot just now
+// keeps none from the others.
+void Leaser::stand_in_line() {
+    const auto now = BootClock::now();
+    const bool able = slots_.free() > 0 && !stopping_;
+    const bool may_call = calls_.free(now) > 0;
+    bool could = false;
+    for (auto& lane : lanes_) {
+        const auto* gate = lane->entry->gate.get();
+        const bool wants =
+            able && (lane->full || !lane->asked) && (gate == nullptr || gate->allowance(now) > 0);
+        lane->slots.stand_in_line(wants && may_call);
+        if (wants && lane->slots.available(now) > 0) could = true;
+    }
+    calls_.stand_in_line(could && !may_call);
+    // Where it yielded to somebody, he should know.
+    for (auto& lane : lanes_) {
+        if (!lane->asked) lane->slots.nudge(now);
+    }
+    if (!may_call) calls_.nudge(now);
 }
 
 std::shared_ptr<void> Leaser::take(const std::string& tool) {
     const auto found = by_tool_.find(tool);
     if (found == by_tool_.end()) return nullptr;
     auto& lane = *found->second;
-    auto both =
-        std::make_shared<std::pair<Slots::Slot, Slots::Slot>>(slots_.take(), lane.slots.take());
+    struct Taken {
+        Slots::Slot worker;
+        SharedLimit::Slot call;
+        SharedLimit::Slot tool;
+    };
+    auto taken = std::make_shared<Taken>(slots_.take(), calls_.take(), lane.slots.take());
     observer_.slots(tool, lane.slots.used(), lane.slots.limit());
-    return both;
+    return taken;
 }
 
 void Leaser::spend(const std::string& tool) {
     const auto found = by_tool_.find(tool);
-    if (found != by_tool_.end() && found->second->rate) found->second->rate->take(1);
+    if (found != by_tool_.end()) found->second->slots.spend_token();
 }
 
 asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
     std::vector<LeasedAttempt> leased;
     // Before the statement is sent: the worker's own deadline is never later than the database's.
     const auto at = BootClock::now();
+    reserve(request);
     try {
         co_await failpoints_.hit(FailpointId::before_lease);
         auto leasing = store_.lease(request);
@@ -169,6 +231,7 @@ asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
         pulse_.failed(error.what());
         count_error(observer_, error);
         log_.warn("could not lease, trying again", {{"error", error.what()}});
+        settle(request);
         co_return;
     }
     remember(request, leased);
@@ -178,6 +241,7 @@ asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
         observer_.leased(count);
         dispatch(std::move(leased), at);
     }
+    settle(request);
 }
 
 asio::awaitable<void> Leaser::release_lost() {
@@ -213,20 +277,24 @@ void Leaser::remember(const LeaseRequest& request, const std::vector<LeasedAttem
         auto& lane = *by_tool_.find(asked.tool)->second;
         const int got = counts[asked.tool];
         lane.full = got >= asked.limit;
-        if (lane.rate) lane.rate->take(got);
         if (on_polled) on_polled(asked.tool, got > 0);
     }
 }
 
 void Leaser::dispatch(std::vector<LeasedAttempt> leased, BootClock::time_point at) {
+    const auto now = BootClock::now();
     for (auto& attempt : leased) {
         auto& lane = *by_tool_.find(attempt.intent.tool)->second;
+        const bool tool_allows = lane.slots.claim(now);
+        const bool all_allow = calls_.claim(now);
         attempts_.start({
             .attempt = std::move(attempt),
             .entry = lane.entry,
             .leased_at = at,
             .worker_slot = slots_.take(),
+            .call_slot = calls_.take(),
             .tool_slot = lane.slots.take(),
+            .unsent = !tool_allows || !all_allow,
         });
     }
     for (const auto& lane : lanes_) {
@@ -241,6 +309,7 @@ asio::awaitable<void> Leaser::pause() {
         co_await bell_.wait(std::chrono::nanoseconds::zero());  // lets the attempts start
         co_return;
     }
+    stand_in_line();
     const bool busy = idle_for() < kBusyFor;
     auto limit = random_.jittered(busy ? settings_.poll_busy : settings_.poll_idle);
     if (const auto opening = until_opening(); opening > std::chrono::nanoseconds::zero()) {
@@ -267,9 +336,9 @@ bool Leaser::hungry() const {
 bool Leaser::ready() const {
     const auto enough = [](int free, int limit) { return free >= std::max(1, limit / 4); };
     const auto now = BootClock::now();
-    return enough(slots_.free(), slots_.limit()) &&
+    return enough(slots_.free(), slots_.limit()) && calls_.free(now) > 0 &&
            std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
-               return lane->full && enough(lane->slots.free(), lane->slots.limit()) &&
+               return lane->full && enough(lane->slots.free(now), lane->slots.limit()) &&
                       wanted(*lane, now) > 0;
            });
 }
@@ -280,8 +349,8 @@ std::chrono::nanoseconds Leaser::until_opening() const {
     auto wait = kNone;
     const auto now = BootClock::now();
     for (const auto& lane : lanes_) {
-        if (lane->slots.free() == 0) continue;
-        auto own = lane->rate ? lane->rate->wait() : kNone;
+        if (lane->slots.free(now) == 0) continue;
+        auto own = lane->slots.token_wait();
         if (lane->entry->gate) own = std::max(own, lane->entry->gate->wait(now));
         if (own > kNone) wait = wait == kNone ? own : std::min(wait, own);
     }

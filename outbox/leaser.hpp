@@ -19,9 +19,9 @@
 #include "outbox/observer.hpp"
 #include "outbox/pulse.hpp"
 #include "outbox/random.hpp"
+#include "outbox/shared_limit.hpp"
 #include "outbox/slots.hpp"
 #include "outbox/store.hpp"
-#include "outbox/token_bucket.hpp"
 #include "outbox/tool.hpp"
 
 namespace outbox {
@@ -37,7 +37,8 @@ class Leaser {
         std::chrono::milliseconds margin{10'000};
         std::chrono::milliseconds poll_busy{5};
         std::chrono::milliseconds poll_idle{1'000};
-        std::chrono::milliseconds sweep{250};  // how often marks are forgotten
+        std::chrono::milliseconds sweep{250};            // how often marks are forgotten
+        std::shared_ptr<SharedLimits> limits = nullptr;  // null: of this one alone
     };
     Leaser(
         asio::any_io_executor executor,
@@ -71,18 +72,22 @@ class Leaser {
 
  private:
     struct Lane {
-        Lane(const ToolEntry& e, int limit, Leaser& owner);
+        Lane(const ToolEntry& e, SharedLimit& limit, Leaser& owner);
         const ToolEntry* entry;
-        Slots slots;
-        std::optional<TokenBucket> rate;
+        SharedLimit::Share slots;
         LeaseMark mark;
         BootClock::time_point swept{};
-        bool full = false;  // its last lease found as many rows as it asked for: more may wait
+        bool full = false;   // its last lease found as many rows as it asked for: more may wait
+        bool asked = false;  // by the last request
     };
     using Lanes = std::vector<std::unique_ptr<Lane>>;
 
     [[nodiscard]] LeaseRequest request();
-    [[nodiscard]] static int wanted(Lane& lane, BootClock::time_point now);
+    [[nodiscard]] static int wanted(const Lane& lane, BootClock::time_point now);
+    void reserve(const LeaseRequest& request);
+    void settle(const LeaseRequest& request);
+    void stand_in_line();
+    void leave_line();
     asio::awaitable<void> lease_once(LeaseRequest request);
     asio::awaitable<void> release_lost();
     asio::awaitable<void> pause();
@@ -101,7 +106,9 @@ class Leaser {
     Random& random_;
     Settings settings_;
     Bell bell_;
-    Slots slots_;
+    Slots slots_;  // until an attempt's end is recorded: a slow database leases less
+    std::shared_ptr<SharedLimits> limits_;
+    SharedLimit::Share calls_;  // calls under way
     Lanes lanes_;
     std::map<std::string, Lane*, std::less<>> by_tool_;
     std::size_t turn_ = 0;  // who is first when slots are short

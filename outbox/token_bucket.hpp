@@ -16,8 +16,8 @@ class TokenBucket {
         : rate_(rate), capacity_(std::max(1.0, rate / 4)), tokens_(capacity_), at_(now) {}
 
     [[nodiscard]] int available(BootClock::time_point now) {
-        const std::chrono::duration<double> passed = now - at_;
-        at_ = now;
+        const std::chrono::duration<double> passed = std::max(now, at_) - at_;
+        at_ = std::max(now, at_);
         tokens_ = std::min(capacity_, tokens_ + passed.count() * rate_);
         return static_cast<int>(std::floor(tokens_ + kRounding));
     }

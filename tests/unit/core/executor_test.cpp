@@ -51,6 +51,8 @@ struct World {
         [](const auto&, const auto& what) { FAIL(what); }
     };
     Slots slots{10};
+    SharedLimit limit{{.slots = 10}, BootClock::now()};
+    SharedLimit::Share share{limit, [] {}, [] {}};
     ToolEntry entry;
     HeldTool* tool = nullptr;
 
@@ -62,13 +64,15 @@ struct World {
         entry.tool = std::move(held);
     }
 
-    void start(const LeasedAttempt& attempt) {
+    void start(const LeasedAttempt& attempt, bool unsent = false) {
         executor.start(
             {.attempt = attempt,
              .entry = &entry,
              .leased_at = BootClock::now(),
              .worker_slot = slots.take(),
-             .tool_slot = slots.take()}
+             .call_slot = share.take(),
+             .tool_slot = share.take(),
+             .unsent = unsent}
         );
     }
 };
@@ -102,7 +106,8 @@ TEST_CASE("a compensation without an original is refused before anything is sent
     world.io.run_for(50ms);
 }
 
-TEST_CASE("what is leased and not begun at a stop goes back unsent") {
+TEST_CASE("what is leased and not begun at a stop, or finds its slot gone, goes back unsent") {
+    const bool stopping = GENERATE(true, false);
     World world;
     world.store.insert("t", "op-1");
     auto leased = test::run_coroutine(
@@ -118,8 +123,8 @@ TEST_CASE("what is leased and not begun at a stop goes back unsent") {
     boost::asio::co_spawn(world.io, world.completer.run(), [](std::exception_ptr error) {
         REQUIRE_FALSE(error);
     });
-    world.executor.drain();
-    world.start(leased[0]);
+    if (stopping) world.executor.drain();
+    world.start(leased[0], !stopping);
     const auto& row = world.store.row("op-1");
     test::run_until(world.io, [&] { return row.status != Status::attempting; }, 30s);
     CHECK(world.tool->calls.empty());
