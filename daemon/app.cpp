@@ -73,6 +73,7 @@ App::App(AppOptions options, StderrLog& log)
           metrics_,
           [this] { return readiness(); }
       ),
+      api_(io_.get_executor(), options_.dsn, options_.config),
       working_(
           io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }
       ),
@@ -85,6 +86,7 @@ App::App(AppOptions options, StderrLog& log)
       watchdog_bell_(io_.get_executor()),
       postgres_bell_(io_.get_executor()) {
     metrics_.add_credentials(credentials_of(options_.config));
+    api_.serve_on(admin_);
     arm_failpoints();
 }
 
@@ -321,6 +323,7 @@ bool App::try_reload() {
     config.admin = options_.config.admin;
     config.log.format = options_.config.log.format;
     options_.config = std::move(config);
+    api_.use(options_.config);
     log_.info(
         "the configuration was reloaded", {{"tools", std::to_string(options_.config.tools.size())}}
     );

@@ -12,6 +12,7 @@
 
 #include "config/config.hpp"
 #include "daemon/admin_server.hpp"
+#include "daemon/api.hpp"
 #include "daemon/embedded_postgres.hpp"
 #include "daemon/generation.hpp"
 #include "daemon/horizon_age.hpp"
@@ -88,6 +89,7 @@ class App {
     Metrics metrics_;
     tools::LaneGates gates_{&metrics_};  // outlive the generations: a reload keeps what they know
     AdminServer admin_;
+    Api api_;
     // The last one is at work; those before it drain what began under an earlier configuration.
     std::list<std::unique_ptr<Generation>> generations_;
     outbox::TaskGroup working_;     // generations

@@ -34,7 +34,30 @@ std::optional<std::string> number(const std::optional<int>& value) {
 
 }  // namespace
 
-Client::Client(const std::string& dsn) : session_(dsn, kPatient, nullptr) {
+Parameters list_parameters(const ListFilter& filter) {
+    const auto text = [](const auto& value) {
+        return value ? std::optional(std::to_string(*value)) : std::nullopt;
+    };
+    std::optional<std::string> statuses;
+    if (!filter.statuses.empty()) {
+        ArrayText array;
+        for (const auto& status : filter.statuses) array.add(std::string_view(status));
+        statuses = std::move(array).take();
+    }
+    std::optional<std::string> age;
+    if (filter.older_than) age = std::to_string(filter.older_than->count());
+    return {
+        statuses,
+        clean(filter.tool),
+        age,
+        filter.attention ? "t" : "f",
+        text(filter.after),
+        std::to_string(filter.limit)
+    };
+}
+
+Client::Client(const std::string& dsn)
+    : own_(std::make_unique<Session>(dsn, kPatient, nullptr)), session_(*own_) {
     try {
         const auto state = schema_state(session_.connection());
         if (state.fit != SchemaFit::fits) throw SchemaMismatch(state.message);
@@ -106,36 +129,18 @@ void Client::walk(
     const std::optional<std::string>& reason,
     OnRow on_row
 ) {
-    std::optional<std::string> statuses;
-    if (!filter.statuses.empty()) {
-        ArrayText array;
-        for (const auto& status : filter.statuses) {
-            array.add(std::string_view(status));
-        }
-        statuses = std::move(array).take();
-    }
-    std::optional<std::string> age;
-    if (filter.older_than) {
-        age = std::to_string(filter.older_than->count());
-    }
-    auto after = filter.after;
+    auto one = filter;
     for (std::int64_t left = filter.limit; left > 0;) {
         const auto rows = std::min(left, page);
-        Parameters parameters{
-            statuses,
-            clean(filter.tool),
-            age,
-            filter.attention ? "t" : "f",
-            after ? std::optional(std::to_string(*after)) : std::nullopt,
-            std::to_string(rows)
-        };
+        one.limit = rows;
+        auto parameters = list_parameters(one);
         if (reason) {
             parameters.push_back(clean(reason));
         }
         const auto found =
             reason ? session_.write(statement, parameters) : session_.read(statement, parameters);
         for (const auto& row : found) {
-            after = row[0].as<std::int64_t>();
+            one.after = row[0].as<std::int64_t>();
             on_row(row[1].c_str());
         }
         left = static_cast<std::int64_t>(found.size()) < rows ? 0 : left - rows;

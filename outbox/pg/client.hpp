@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ struct ListFilter {
     std::optional<std::int64_t> after;  // seq behind which to go on
 };
 
+// As outbox.list takes them: statuses, tool, age in ms, attention, after, limit.
+[[nodiscard]] Parameters list_parameters(const ListFilter& filter);
+
 // What a person found out about an operation that is unknown; parameters of outbox.resolve.
 struct ResolveCall {
     std::string operation_id;
@@ -74,6 +78,8 @@ class SchemaMismatch : public StoreError {
 class Client {
  public:
     explicit Client(const std::string& dsn);
+    // On a session of somebody else, whose schema was looked at already; it outlives the client.
+    explicit Client(Session& session) : session_(session) {}
 
     [[nodiscard]] std::string enqueue(const EnqueueCall& call);
     [[nodiscard]] std::string compensate(const CompensateCall& call);
@@ -135,7 +141,8 @@ class Client {
         OnRow on_row
     );
 
-    Session session_;
+    std::unique_ptr<Session> own_;  // null: somebody else's
+    Session& session_;
 };
 
 }  // namespace outbox::pg

@@ -1,13 +1,13 @@
 // Configurations as objects (JSON is YAML), with times short enough for a story of seconds.
 
-export function configuration({ port = 0, tools, defaults = {}, worker = {}, ...more }) {
+export function configuration({ port = 0, tools, defaults = {}, worker = {}, admin = {}, ...more }) {
   return {
     version: 1,
     database: { dsn: '${env:OUTBOXD_DATABASE}' },
     worker: {
       name: 'e2e', concurrency: 32, poll: { busy: '5ms', idle: '200ms' }, drain_timeout: '5s', lease_margin: '1s', ...worker,
     },
-    admin: { listen: `127.0.0.1:${port}` },
+    admin: { listen: `127.0.0.1:${port}`, ...admin },
     log: { level: 'info', format: 'text' },
     defaults: {
       timeout: '2s',
