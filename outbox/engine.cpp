@@ -54,6 +54,7 @@ Engine::Engine(
            .margin = settings_.margin,
            .poll_busy = settings_.poll_busy,
            .poll_idle = settings_.poll_idle,
+           .sweep = settings_.sweep,
            .limits = settings_.limits}
       ),
       reconciler_(

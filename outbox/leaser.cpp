@@ -9,6 +9,22 @@ namespace {
 // Without work for this long, the idle poll takes over.
 constexpr std::chrono::milliseconds kBusyFor{100};
 
+// A mark trails by once to twice this. Planners' transactions are short; a longer one is found by
+// the sweep. Each look passes the dead entries of the rows that were taken meanwhile.
+constexpr std::chrono::milliseconds kTrail{25};
+
+std::pair<std::int16_t, std::int64_t> order(const LeaseMark& mark) {
+    return {mark.priority, mark.seq};
+}
+
+LeaseMark earlier(const LeaseMark& a, const LeaseMark& b) {
+    return order(a) < order(b) ? a : b;
+}
+
+LeaseMark later(const LeaseMark& a, const LeaseMark& b) {
+    return order(a) < order(b) ? b : a;
+}
+
 }  // namespace
 
 Leaser::Lane::Lane(const ToolEntry& e, SharedLimit& limit, Leaser& owner)
@@ -92,7 +108,7 @@ void Leaser::stop() {
 }
 
 void Leaser::wake() {
-    for (auto& lane : lanes_) lane->mark = {};
+    for (auto& lane : lanes_) lane->sweep = true;
     bell_.ring();
 }
 
@@ -129,14 +145,17 @@ LeaseRequest Leaser::request() {
         // Rows that became ready behind the mark (a late commit, a smaller priority) are found by
         // looking from the start now and then.
         if (now - lane->swept >= settings_.sweep) {
-            lane->mark = {};
+            lane->sweep = true;
             lane->swept = now;
         }
         lane->asked = true;
+        if (now - lane->noted >= kTrail) {
+            lane->trail = std::exchange(lane->before, lane->mark);
+            lane->noted = now;
+        }
         const auto& policy = lane->entry->policy;
-        request.lanes.push_back(
-            {policy.name, limit, policy.timeout, policy.request_hash, lane->mark}
-        );
+        const auto after = std::exchange(lane->sweep, false) ? LeaseMark{} : lane->from();
+        request.lanes.push_back({policy.name, limit, policy.timeout, policy.request_hash, after});
     }
     return request;
 }
@@ -228,6 +247,7 @@ asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
     } catch (const std::exception& error) {
         // It may have been committed all the same: those rows go back before the next lease.
         lost_ = true;
+        for (auto& lane : lanes_) lane->sweep = true;
         pulse_.failed(error.what());
         count_error(observer_, error);
         log_.warn("could not lease, trying again", {{"error", error.what()}});
@@ -263,21 +283,29 @@ asio::awaitable<void> Leaser::release_lost() {
 }
 
 void Leaser::remember(const LeaseRequest& request, const std::vector<LeasedAttempt>& leased) {
-    std::map<std::string_view, int> counts;
+    struct Taken {
+        int count = 0;
+        LeaseMark last;
+    };
+    std::map<std::string_view, Taken> all;
     for (const auto& attempt : leased) {
-        auto& lane = *by_tool_.find(attempt.intent.tool)->second;
-        ++counts[attempt.intent.tool];
-        const auto priority = attempt.intent.priority;
-        const auto seq = attempt.intent.seq.value;
-        if (std::pair(priority, seq) > std::pair(lane.mark.priority, lane.mark.seq)) {
-            lane.mark = {.priority = priority, .seq = seq};
-        }
+        auto& taken = all[attempt.intent.tool];
+        ++taken.count;
+        taken.last = later(taken.last, {attempt.intent.priority, attempt.intent.seq.value});
     }
     for (const auto& asked : request.lanes) {
         auto& lane = *by_tool_.find(asked.tool)->second;
-        const int got = counts[asked.tool];
-        lane.full = got >= asked.limit;
-        if (on_polled) on_polled(asked.tool, got > 0);
+        const auto& [count, last] = all[asked.tool];
+        lane.full = count >= asked.limit;
+        if (lane.full) {
+            // More may wait right behind, also where everything was taken before.
+            lane.mark = last;
+            lane.before = earlier(lane.before, last);
+            lane.trail = earlier(lane.trail, last);
+        } else {
+            lane.mark = later(lane.mark, last);
+        }
+        if (on_polled) on_polled(asked.tool, count > 0);
     }
 }
 

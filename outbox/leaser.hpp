@@ -37,7 +37,7 @@ class Leaser {
         std::chrono::milliseconds margin{10'000};
         std::chrono::milliseconds poll_busy{5};
         std::chrono::milliseconds poll_idle{1'000};
-        std::chrono::milliseconds sweep{250};            // how often marks are forgotten
+        std::chrono::milliseconds sweep{250};            // how often it looks from the start
         std::shared_ptr<SharedLimits> limits = nullptr;  // null: of this one alone
     };
     Leaser(
@@ -75,8 +75,16 @@ class Leaser {
         Lane(const ToolEntry& e, SharedLimit& limit, Leaser& owner);
         const ToolEntry* entry;
         SharedLimit::Share slots;
+        // Where to look from. With more rows waiting than slots: behind the last one taken.
+        // Otherwise a little before it, so that a transaction that was given its number first and
+        // committed last is not missed until the next sweep.
+        [[nodiscard]] const LeaseMark& from() const { return full ? mark : trail; }
         LeaseMark mark;
+        LeaseMark before;  // the mark when it was last noted
+        LeaseMark trail;   // and the time before
+        BootClock::time_point noted{};
         BootClock::time_point swept{};
+        bool sweep = true;   // the next look is from the start
         bool full = false;   // its last lease found as many rows as it asked for: more may wait
         bool asked = false;  // by the last request
     };

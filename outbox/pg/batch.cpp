@@ -1,5 +1,6 @@
 #include "outbox/pg/batch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "outbox/pg/array_text.hpp"
@@ -17,6 +18,15 @@ std::string column(Batch batch, Add add) {
         add(array, *transition);
     }
     return std::move(array).take();
+}
+
+// The same, but nothing at all where no transition has anything to say: the statement reads null.
+template <class Has, class Add>
+std::string sparse(Batch batch, Has has, Add add) {
+    const bool any = std::any_of(batch.begin(), batch.end(), [&](const Transition* transition) {
+        return has(*transition);
+    });
+    return any ? column(batch, add) : "{}";
 }
 
 std::optional<std::string> text_or_null(const Json& value) {
@@ -52,24 +62,27 @@ void add_attention(ArrayText& array, const Transition& t) {
     }
 }
 
-// seq, operation_id, kind and detail of every event of the batch.
-void add_events(Parameters& parameters, Batch batch) {
-    ArrayText seqs;
-    ArrayText ids;
-    ArrayText kinds;
-    ArrayText details;
-    for (const auto* transition : batch) {
-        for (const auto& event : transition->events) {
-            seqs.add(transition->seq.value);
-            ids.add(std::string_view(transition->id.value));
-            kinds.add(to_string(event.kind));
-            details.add(std::string_view(to_text(event.detail)));
-        }
+// What the statements read as a set of rows.
+std::string text_of_events(const Transition& transition) {
+    Json::Array events;
+    for (const auto& event : transition.events) {
+        Json json;
+        json.set("operation_id", transition.id.value);
+        json.set("kind", to_string(event.kind));
+        json.set("detail", event.detail);
+        events.push_back(std::move(json));
     }
-    parameters.emplace_back(std::move(seqs).take());
-    parameters.emplace_back(std::move(ids).take());
-    parameters.emplace_back(std::move(kinds).take());
-    parameters.emplace_back(std::move(details).take());
+    return to_text(Json(std::move(events)));
+}
+
+std::string events_of(Batch batch) {
+    return sparse(
+        batch,
+        [](const Transition& t) { return !t.events.empty(); },
+        [](ArrayText& array, const Transition& t) {
+            t.events.empty() ? array.add_null() : array.add(std::string_view(text_of_events(t)));
+        }
+    );
 }
 
 void add_seqs_and_epochs(Parameters& parameters, Batch batch) {
@@ -131,25 +144,31 @@ bool is_final(Status status) {
 
 Parameters finish_parameters(Batch batch) {
     Parameters parameters;
-    parameters.reserve(11);
+    parameters.reserve(8);
     add_seqs_and_epochs(parameters, batch);
     parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
         a.add(text_or_null(t.result));
     }));
-    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
-        a.add(error_of(t));
-    }));
-    parameters.emplace_back(column(batch, [](ArrayText& a, const Transition& t) {
-        a.add(t.attempts_delta);
-    }));
-    parameters.emplace_back(column(batch, add_attention));
-    add_events(parameters, batch);
+    parameters.emplace_back(sparse(
+        batch,
+        [](const Transition& t) { return t.error || t.to == Status::failed; },
+        [](ArrayText& a, const Transition& t) { a.add(error_of(t)); }
+    ));
+    parameters.emplace_back(sparse(
+        batch,
+        [](const Transition& t) { return t.attempts_delta != 0; },
+        [](ArrayText& a, const Transition& t) { a.add(t.attempts_delta); }
+    ));
+    parameters.emplace_back(sparse(
+        batch, [](const Transition& t) { return t.attention.has_value(); }, add_attention
+    ));
+    parameters.emplace_back(events_of(batch));
     return parameters;
 }
 
 Parameters move_parameters(Batch batch, const WorkerId& worker) {
     Parameters parameters;
-    parameters.reserve(19);
+    parameters.reserve(16);
     auto add = [&](auto one) { parameters.emplace_back(column(batch, one)); };
     add_seqs_and_epochs(parameters, batch);
     add([](ArrayText& a, const Transition& t) {
@@ -172,7 +191,7 @@ Parameters move_parameters(Batch batch, const WorkerId& worker) {
     });
     add([](ArrayText& a, const Transition& t) { a.add_bool(t.writer == Transition::Writer::probe); }
     );
-    add_events(parameters, batch);
+    parameters.emplace_back(events_of(batch));
     parameters.emplace_back(worker_or_null(worker));
     return parameters;
 }

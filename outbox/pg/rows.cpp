@@ -1,5 +1,6 @@
 #include "outbox/pg/rows.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
@@ -61,44 +62,83 @@ Json json(const pqxx::field& field, std::string& unreadable) {
     return std::move(*parsed.value);
 }
 
-Intent read_intent(const pqxx::row& row) {
+// Where the columns are: asked once per answer. By name, libpq compares some twenty names for each
+// of some twenty fields of every row.
+struct IntentColumns {
+    explicit IntentColumns(const pqxx::result& rows)
+        : seq(rows.column_number("seq")),
+          id(rows.column_number("operation_id")),
+          tool(rows.column_number("tool")),
+          arguments(rows.column_number("arguments")),
+          run_id(rows.column_number("run_id")),
+          max_attempts(rows.column_number("max_attempts")),
+          expires_at(rows.column_number("expires_at")),
+          traceparent(rows.column_number("traceparent")),
+          created_at(rows.column_number("created_at")),
+          priority(rows.column_number("priority")),
+          compensates(rows.column_number("compensates")),
+          original_arguments(rows.column_number("original_arguments")),
+          original_result(rows.column_number("original_result")) {}
+
+    int seq, id, tool, arguments, run_id, max_attempts, expires_at, traceparent, created_at,
+        priority, compensates, original_arguments, original_result;
+};
+
+struct AttemptColumns {
+    explicit AttemptColumns(const pqxx::result& rows)
+        : intent(rows),
+          epoch(rows.column_number("lease_epoch")),
+          attempts(rows.column_number("attempts")),
+          ambiguous(rows.column_number("ambiguous")),
+          request_hash(rows.column_number("request_hash")),
+          leased_at(rows.column_number("leased_at")),
+          deadline_at(rows.column_number("deadline_at")),
+          first_attempt_at(rows.column_number("first_attempt_at")),
+          eligible_since(rows.column_number("eligible_since")) {}
+
+    IntentColumns intent;
+    int epoch, attempts, ambiguous, request_hash, leased_at, deadline_at, first_attempt_at,
+        eligible_since;
+};
+
+Intent read_intent(const pqxx::row& row, const IntentColumns& at) {
     Intent intent;
-    intent.seq = Seq(number<std::int64_t>(row["seq"]));
-    intent.id = OperationId(string(row["operation_id"]));
-    intent.tool = string(row["tool"]);
-    intent.arguments = json(row["arguments"], intent.unreadable);
-    intent.run_id = optional(row["run_id"], string);
-    intent.max_attempts = optional(row["max_attempts"], number<int>);
-    intent.expires_at = optional(row["expires_at"], time);
-    intent.traceparent = optional(row["traceparent"], string);
-    intent.created_at = time(row["created_at"]);
-    intent.priority = number<std::int16_t>(row["priority"]);
-    auto compensates = row["compensates"];
+    intent.seq = Seq(number<std::int64_t>(row[at.seq]));
+    intent.id = OperationId(string(row[at.id]));
+    intent.tool = string(row[at.tool]);
+    intent.arguments = json(row[at.arguments], intent.unreadable);
+    intent.run_id = optional(row[at.run_id], string);
+    intent.max_attempts = optional(row[at.max_attempts], number<int>);
+    intent.expires_at = optional(row[at.expires_at], time);
+    intent.traceparent = optional(row[at.traceparent], string);
+    intent.created_at = time(row[at.created_at]);
+    intent.priority = number<std::int16_t>(row[at.priority]);
+    const auto compensates = row[at.compensates];
     if (!compensates.is_null()) {
         intent.compensates = OperationId(string(compensates));
-        intent.original_arguments = json(row["original_arguments"], intent.unreadable);
-        intent.original_result = json(row["original_result"], intent.unreadable);
+        intent.original_arguments = json(row[at.original_arguments], intent.unreadable);
+        intent.original_result = json(row[at.original_result], intent.unreadable);
     }
     return intent;
 }
 
-LeasedAttempt read_attempt(const pqxx::row& row) {
+LeasedAttempt read_attempt(const pqxx::row& row, const AttemptColumns& at) {
     LeasedAttempt attempt;
-    attempt.intent = read_intent(row);
-    attempt.epoch = Epoch(number<std::int32_t>(row["lease_epoch"]));
-    attempt.attempts = number<int>(row["attempts"]);
-    attempt.ambiguous = flag(row["ambiguous"]);
-    attempt.request_hash = number<std::int64_t>(row["request_hash"]);
-    attempt.leased_at = time(row["leased_at"]);
-    attempt.deadline_at = time(row["deadline_at"]);
-    attempt.first_attempt_at = time(row["first_attempt_at"]);
-    attempt.eligible_since = optional(row["eligible_since"], time);
+    attempt.intent = read_intent(row, at.intent);
+    attempt.epoch = Epoch(number<std::int32_t>(row[at.epoch]));
+    attempt.attempts = number<int>(row[at.attempts]);
+    attempt.ambiguous = flag(row[at.ambiguous]);
+    attempt.request_hash = number<std::int64_t>(row[at.request_hash]);
+    attempt.leased_at = time(row[at.leased_at]);
+    attempt.deadline_at = time(row[at.deadline_at]);
+    attempt.first_attempt_at = time(row[at.first_attempt_at]);
+    attempt.eligible_since = optional(row[at.eligible_since], time);
     return attempt;
 }
 
-ClaimedProbe read_claim(const pqxx::row& row) {
+ClaimedProbe read_claim(const pqxx::row& row, const IntentColumns& columns) {
     ClaimedProbe claim;
-    claim.intent = read_intent(row);
+    claim.intent = read_intent(row, columns);
     claim.epoch = Epoch(number<std::int32_t>(row["lease_epoch"]));
     claim.probe_started_at = time(row["probe_started_at"]);
     claim.unknown_since = time(row["unknown_since"]);
@@ -146,17 +186,25 @@ std::optional<Number> number(const Json* value) {
 std::vector<LeasedAttempt> read_leased(const pqxx::result& rows) {
     std::vector<LeasedAttempt> all;
     all.reserve(static_cast<std::size_t>(rows.size()));
+    const AttemptColumns columns(rows);
     for (const auto& row : rows) {
-        all.push_back(read_attempt(row));
+        all.push_back(read_attempt(row, columns));
     }
+    // Cheaper here than in the statement; the rows lie in this order as a rule.
+    const auto order = [](const LeasedAttempt& a, const LeasedAttempt& b) {
+        return std::pair(a.intent.priority, a.intent.seq) <
+               std::pair(b.intent.priority, b.intent.seq);
+    };
+    if (!std::is_sorted(all.begin(), all.end(), order)) std::sort(all.begin(), all.end(), order);
     return all;
 }
 
 std::vector<ClaimedProbe> read_claimed(const pqxx::result& rows) {
     std::vector<ClaimedProbe> all;
     all.reserve(static_cast<std::size_t>(rows.size()));
+    const IntentColumns columns(rows);
     for (const auto& row : rows) {
-        all.push_back(read_claim(row));
+        all.push_back(read_claim(row, columns));
     }
     return all;
 }

@@ -12,6 +12,7 @@
 // Rows become structs at once, one function per row type; no pqxx::result leaves outbox/pg.
 namespace outbox::pg {
 
+// By priority, then in the order in which they were filed.
 [[nodiscard]] std::vector<LeasedAttempt> read_leased(const pqxx::result& rows);
 [[nodiscard]] std::vector<ClaimedProbe> read_claimed(const pqxx::result& rows);
 [[nodiscard]] ResentAttempt read_resent(const pqxx::row& row);

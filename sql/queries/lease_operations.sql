@@ -10,6 +10,8 @@
 -- attempt's hash only if that means the same key, and no earlier attempt was ever in doubt;
 -- otherwise it is the first one's with its bits inverted, which is no configuration's (key_settings
 -- finds the key all the same): then only "found" counts.
+-- The rows come in no order. Times are read as double: exact to the microsecond until the year 2100,
+-- and a third of the cost of numeric.
 WITH lane AS MATERIALIZED (
     SELECT w.tool, w.lim, w.after_priority, w.after_seq, w.request_hash,
            w.timeout_ms * interval '1 millisecond' AS timeout
@@ -22,6 +24,11 @@ WITH lane AS MATERIALIZED (
     SELECT set_config('synchronous_commit',
                CASE current_setting('synchronous_commit')
                    WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush
+), term AS MATERIALIZED (
+    -- Worked out once per lane instead of once per row.
+    SELECT l.tool, l.request_hash, now() + l.timeout AS deadline_at,
+           now() + l.timeout + $2::bigint * interval '1 millisecond' AS due_at
+      FROM lane l
 ), taken AS (
     UPDATE outbox.queue q
        SET status = 'attempting',
@@ -31,8 +38,8 @@ WITH lane AS MATERIALIZED (
            leased_by = $1::uuid,
            attempted_at = now(),
            started_at = coalesce(q.started_at, now()),
-           deadline_at = now() + l.timeout,
-           due_at = now() + l.timeout + $2::bigint * interval '1 millisecond',
+           deadline_at = l.deadline_at,
+           due_at = l.due_at,
            request_hash = CASE
                WHEN q.request_hash IS NULL OR q.request_hash = l.request_hash THEN l.request_hash
                WHEN NOT q.ambiguous AND EXISTS (
@@ -47,7 +54,7 @@ WITH lane AS MATERIALIZED (
                              WHERE was.tool = q.tool AND was.request_hash = q.request_hash)
                    THEN ~q.request_hash
                ELSE q.request_hash END
-      FROM lane l
+      FROM term l
      WHERE l.tool = q.tool
        AND q.ctid = ANY (ARRAY (
                SELECT ready.tid
@@ -63,19 +70,21 @@ WITH lane AS MATERIALIZED (
                      LIMIT w.lim
                        FOR UPDATE SKIP LOCKED) ready))
     RETURNING q.seq, q.expires_at, q.priority, q.lease_epoch, q.attempts, q.ambiguous, q.request_hash,
-              q.attempted_at, q.deadline_at, q.started_at
+              q.deadline_at, q.started_at
 )
 SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, o.max_attempts,
        o.traceparent, t.priority, t.lease_epoch, t.attempts, t.ambiguous, t.request_hash,
        CASE WHEN t.expires_at IS NOT NULL  -- the queue's: cleared by a retry; least() passes over nulls
             THEN (extract(epoch FROM least(t.expires_at, '9999-12-31Z')) * 1000000)::bigint
        END AS expires_at,
-       (extract(epoch FROM o.created_at) * 1000000)::bigint AS created_at,
-       (extract(epoch FROM t.attempted_at) * 1000000)::bigint AS leased_at,
-       (extract(epoch FROM t.deadline_at) * 1000000)::bigint AS deadline_at,
-       (extract(epoch FROM t.started_at) * 1000000)::bigint AS first_attempt_at,
-       CASE WHEN t.started_at = t.attempted_at
-            THEN (extract(epoch FROM greatest(o.created_at, CASE WHEN o.run_at IS NOT NULL
+       (date_part('epoch', o.created_at) * 1000000)::bigint AS created_at,
+       (SELECT (extract(epoch FROM now()) * 1000000)::bigint) AS leased_at,
+       (date_part('epoch', t.deadline_at) * 1000000)::bigint AS deadline_at,
+       CASE WHEN t.started_at = now() THEN (SELECT (extract(epoch FROM now()) * 1000000)::bigint)
+            ELSE (date_part('epoch', t.started_at) * 1000000)::bigint
+       END AS first_attempt_at,
+       CASE WHEN t.started_at = now()
+            THEN (date_part('epoch', greatest(o.created_at, CASE WHEN o.run_at IS NOT NULL
                       THEN least(o.run_at, '9999-12-31Z') END)) * 1000000)::bigint
        END AS eligible_since,
        o.compensates,
@@ -90,5 +99,4 @@ SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, 
        END AS original_result
   FROM taken t
   JOIN outbox.operation o ON o.seq = t.seq
- CROSS JOIN durable
- ORDER BY t.priority, t.seq
+ WHERE (SELECT d.flush FROM durable d) IS NOT NULL

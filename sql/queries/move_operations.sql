@@ -2,8 +2,8 @@
 -- One element per operation: $1 seq, $2 epoch, $3 status, $4 due in ms (null: pending has none,
 -- unknown waits for a person), $5 attempts delta, $6 ambiguous, $7 accepted, $8 attention,
 -- $9 result, $10 error, $11 probes, $12 absent_count, $13 last_absent_at (epoch µs), $14 written
--- by a probe; one per event: $15 seq, $16 operation_id, $17 kind, $18 detail;
--- $19 the worker for the events.
+-- by a probe, $15 events (as in finish_operations; empty when there are none); $16 the worker for the
+-- events.
 -- A row whose effect is already proved by a late answer (attention late_effect) is not touched:
 -- read_fates says so, and it ends through finish_operations.
 -- Returns the seqs that were written. Index: queue_pkey.
@@ -32,17 +32,18 @@ WITH moved AS (
            error = coalesce(m.error, q.error)
       FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::bigint[], $5::integer[],
                   $6::boolean[], $7::boolean[], $8::text[], $9::jsonb[], $10::jsonb[],
-                  $11::integer[], $12::integer[], $13::bigint[], $14::boolean[])
+                  $11::integer[], $12::integer[], $13::bigint[], $14::boolean[], $15::jsonb[])
            AS m (seq, epoch, status, due_in_ms, attempts_delta, ambiguous, accepted, attention,
-                 result, error, probes, absent_count, last_absent_us, probed)
+                 result, error, probes, absent_count, last_absent_us, probed, events)
      WHERE q.seq = m.seq AND q.lease_epoch = m.epoch
        AND q.attention IS DISTINCT FROM 'late_effect'
-    RETURNING q.seq, q.lease_epoch
+    RETURNING q.seq, q.lease_epoch, m.events
 ), told AS (
     INSERT INTO outbox.event (operation_id, kind, epoch, worker, detail)
-    SELECT e.operation_id, e.kind, m.lease_epoch, $19::uuid, e.detail
-      FROM unnest($15::bigint[], $16::text[], $17::text[], $18::jsonb[])
-           AS e (seq, operation_id, kind, detail)
-      JOIN moved m ON m.seq = e.seq
+    SELECT e.operation_id, e.kind, m.lease_epoch, $16::uuid, coalesce(e.detail, 'null')
+      FROM moved m
+     CROSS JOIN LATERAL jsonb_to_recordset(m.events)
+           AS e (operation_id text, kind text, detail jsonb)
+     WHERE $15::jsonb[] <> '{}' AND m.events IS NOT NULL
 )
 SELECT seq FROM moved

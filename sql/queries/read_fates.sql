@@ -2,7 +2,8 @@
 -- epoch + 1 with my values" means that they were done.
 -- One element per write: $1 seq, $2 epoch it compared, $3 status it sets, $4 result (final ones).
 -- Returns per seq: applied · settle (still mine, but a late answer proved an effect meanwhile:
--- end it) · fenced. Indexes: queue_pkey, outcome_pkey.
+-- end it) · fenced. Indexes: queue_pkey, outcome_pkey, each row
+-- looked up by itself (LIMIT): a plan of a time when the outcome was empty would read all of it.
 SELECT w.seq,
        CASE WHEN q.lease_epoch = w.epoch + 1 AND q.status = w.status THEN 'applied'
             WHEN c.lease_epoch = w.epoch + 1
@@ -13,5 +14,9 @@ SELECT w.seq,
             ELSE 'fenced' END AS fate
   FROM unnest($1::bigint[], $2::integer[], $3::text[], $4::jsonb[])
        AS w (seq, epoch, status, result)
-  LEFT JOIN outbox.queue q ON q.seq = w.seq
-  LEFT JOIN outbox.outcome c ON c.seq = w.seq
+  LEFT JOIN LATERAL (
+      SELECT r.lease_epoch, r.status, r.attention
+        FROM outbox.queue r WHERE r.seq = w.seq LIMIT 1) q ON true
+  LEFT JOIN LATERAL (
+      SELECT e.lease_epoch, e.outcome, e.attention, e.result
+        FROM outbox.outcome e WHERE e.seq = w.seq LIMIT 1) c ON true

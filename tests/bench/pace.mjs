@@ -28,7 +28,7 @@ async function paceOnce(bench, contestant, perSecond, seconds, { pinned = false,
       const value = await worker.metrics?.();
       return value && ['count', 'sum'].map((what) => value(`outboxd_database_statement_seconds_${what}`, 'lease_operations'));
     };
-    const marks = [leases(), ...[window, seconds - window, seconds].map((at) => sleep(at * 1000).then(leases))];
+    const marks = !pinned ? [] : [leases(), ...[window, seconds - window, seconds].map((at) => sleep(at * 1000).then(leases))];
     const [began, before] = [now(), clusterCpu(bench.cluster.pid)];
     const acknowledged = [];
     const sends = [];

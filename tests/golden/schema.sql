@@ -548,9 +548,8 @@ CREATE FUNCTION outbox.check_work() RETURNS trigger
     AS $$
 BEGIN
     -- The cast is the check: a domain refuses, it never answers no.
-    PERFORM FROM changed q
-     WHERE (ROW(q.status, q.due_at, q.leased_by, q.deadline_at, q.attempt_epoch, q.started_at,
-                q.unknown_since, q.attention)::outbox.valid_work).status IS NULL;
+    PERFORM ROW(NEW.status, NEW.due_at, NEW.leased_by, NEW.deadline_at, NEW.attempt_epoch,
+                NEW.started_at, NEW.unknown_since, NEW.attention)::outbox.valid_work;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION outbox.check_work() IS 'Refuses a state of the queue that cannot be';
@@ -2485,7 +2484,14 @@ CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expi
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
 CREATE INDEX queue_waits ON outbox.queue USING btree (waits_for, seq) WHERE (waits_for IS NOT NULL);
 CREATE INDEX tally_minutes ON outbox.tally USING btree (at) WHERE (at <> date_bin('01:00:00'::interval, at, '2000-01-01 00:00:00+00'::timestamp with time zone));
-CREATE TRIGGER check_work AFTER UPDATE ON outbox.queue REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION outbox.check_work();
+CREATE TRIGGER check_work AFTER UPDATE ON outbox.queue FOR EACH ROW WHEN ((((new.attention IS NULL) AND
+        CASE new.status
+            WHEN 'attempting'::text THEN ((new.leased_by IS NOT NULL) AND (new.deadline_at IS NOT NULL) AND (new.due_at IS NOT NULL) AND (new.attempt_epoch IS NOT NULL) AND (new.started_at IS NOT NULL))
+            WHEN 'pending'::text THEN true
+            WHEN 'scheduled'::text THEN (new.due_at IS NOT NULL)
+            WHEN 'unknown'::text THEN ((new.due_at IS NOT NULL) AND (new.unknown_since IS NOT NULL))
+            ELSE NULL::boolean
+        END) IS NOT TRUE)) EXECUTE FUNCTION outbox.check_work();
 CREATE TRIGGER file_work AFTER INSERT ON outbox.operation FOR EACH ROW EXECUTE FUNCTION outbox.file_work();
 GRANT USAGE ON SCHEMA outbox TO outbox_operator;
 GRANT USAGE ON SCHEMA outbox TO outbox_planner;

@@ -145,6 +145,57 @@ TEST_CASE("a table defends itself against impossible states") {
     );
 }
 
+// The expression beside the trigger decides which rows the domain is asked about.
+TEST_CASE("an update of the queue refuses what the domain refuses, and nothing else") {
+    Database database;
+    auto session = database.connect();
+    session.run(
+        "INSERT INTO outbox.tool (tool, effect, revision) VALUES ('t', 'write', 'r'); "
+        "SELECT outbox.enqueue('t', operation_id => 'a')"
+    );
+    // Every status, and every set of the columns that a state may need.
+    session.run(R"(
+        CREATE FUNCTION public.probe(q outbox.work_state, by_domain boolean) RETURNS text
+            LANGUAGE plpgsql AS $$
+        DECLARE name text;
+        BEGIN
+            IF by_domain THEN
+                PERFORM q::outbox.valid_work;
+            ELSE
+                UPDATE outbox.queue SET status = q.status, due_at = q.due_at,
+                       leased_by = q.leased_by, deadline_at = q.deadline_at,
+                       attempt_epoch = q.attempt_epoch, started_at = q.started_at,
+                       unknown_since = q.unknown_since, attention = q.attention;
+            END IF;
+            RETURN 'taken';
+        EXCEPTION WHEN check_violation THEN
+            GET STACKED DIAGNOSTICS name = CONSTRAINT_NAME;
+            RETURN name;
+        END $$)");
+    const auto differ = session.query(R"(
+        WITH every AS (
+            SELECT ROW(s.status, CASE WHEN b & 1 > 0 THEN now() END,
+                       CASE WHEN b & 2 > 0 THEN gen_random_uuid() END,
+                       CASE WHEN b & 4 > 0 THEN now() END, CASE WHEN b & 8 > 0 THEN 1 END,
+                       CASE WHEN b & 16 > 0 THEN now() END, CASE WHEN b & 32 > 0 THEN now() END,
+                       a.attention)::outbox.work_state AS q
+              FROM unnest('{pending,scheduled,attempting,unknown,done}'::text[]) s (status)
+             CROSS JOIN generate_series(0, 63) b
+             CROSS JOIN unnest('{NULL,conflict,bored}'::text[]) a (attention))
+        SELECT e.q::text, public.probe(e.q, true), public.probe(e.q, false)
+          FROM every e
+         WHERE public.probe(e.q, true) <> public.probe(e.q, false))");
+    for (const auto& row : differ) {
+        INFO(*row[0] << ": domain " << *row[1] << ", update " << *row[2]);
+        CHECK(false);
+    }
+    CHECK(
+        session.text("SELECT count(*) FROM pg_trigger WHERE tgrelid = 'outbox.queue'::regclass "
+                     "AND tgname = 'check_work' AND tgenabled = 'O'") == "1"
+    );
+    CHECK(refusal(session, "UPDATE outbox.queue SET status = 'done'").sqlstate == "23514");
+}
+
 TEST_CASE("the planner's calls touch few rows, even with plans made while the tables were empty") {
     Database database;
     auto session = database.connect();

@@ -17,7 +17,7 @@ export default [
   guard('own-deadline', '"absent" waits for the attempt\'s own deadline, also when its worker was declared dead before', probe,
     'const auto counts_from = «claim_.deadline_at + rules_.settle»;', 'claim_.unknown_since + rules_.settle', early),
   guard('own-deadline-stored', 'the hard deadline outlives the attempt', q('lease_operations'),
-    'deadline_at = now() + l.timeout,', 'deadline_at = now(),', contract('a lease journals the attempt')),
+    'now() + l.timeout AS deadline_at,', 'now() AS deadline_at,', contract('a lease journals the attempt')),
   guard('own-deadline-late', 'an attempt that a stale worker may still send is waited for', q('expire_leases'),
     '           accepted = false,', '           accepted = false, deadline_at = now(),',
     contract('a worker without a heartbeat is judged, and its attempt waited for')),

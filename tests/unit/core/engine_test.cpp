@@ -237,6 +237,48 @@ TEST_CASE("smaller priorities first, and a late one is found behind the mark") {
     world.daemon.run_until_settled("urgent");
 }
 
+TEST_CASE("a row that appears a moment behind the mark does not wait for the sweep") {
+    auto settings = quick_settings();
+    settings.sweep = std::chrono::hours(1);
+    World world(settings);
+    world.store.insert("t", "late");
+    world.store.insert("t", "first");
+    auto& late = world.store.row("late");
+    late.status = Status::unknown;  // not to be seen, as long as its planner has not committed
+    late.due_at = world.store.now() + std::chrono::hours(1);
+    world.script.execute = [&](const ToolCall& call) {
+        if (call.intent.id.value == "first") late.status = Status::pending;
+        return Succeeded{};
+    };
+    world.start();
+    world.daemon.run_until_settled("late");
+    REQUIRE(world.script.calls.size() == 2);
+    CHECK(world.script.calls[0].intent.id.value == "first");
+}
+
+TEST_CASE("with more rows than slots, what lies behind a full lease is not skipped") {
+    auto settings = quick_settings();
+    settings.concurrency = 2;
+    settings.sweep = std::chrono::hours(1);
+    World world(settings);
+    for (int i = 0; i < 6; ++i) world.store.insert("t", "early-" + std::to_string(i));
+    world.store.insert("t", "mark");
+    // The mark is behind all of them; then they appear, and a wake-up looks from the start.
+    for (int i = 0; i < 6; ++i) {
+        auto& row = world.store.row("early-" + std::to_string(i));
+        row.status = Status::unknown;
+        row.due_at = world.store.now() + std::chrono::hours(1);
+    }
+    world.start();
+    world.daemon.run_until_settled("mark");
+    world.daemon.run_for(100ms);
+    for (int i = 0; i < 6; ++i) {
+        world.store.row("early-" + std::to_string(i)).status = Status::pending;
+    }
+    world.daemon.engine->wake();
+    for (int i = 0; i < 6; ++i) world.daemon.run_until_settled("early-" + std::to_string(i));
+}
+
 TEST_CASE("a paused tool gets no new attempts; its probes go on") {
     World world;
     world.store.insert("t", "a");
