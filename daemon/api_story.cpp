@@ -22,6 +22,8 @@ outbox::Json shown(const Redaction& redaction, outbox::Json row) {
     for (const auto name : kForeign) {
         const auto* member = row.find(name);
         if (member == nullptr || member->is_null()) continue;
+        // Our own sentence, but for why it failed.
+        if (name == "message" && member_text(row, "status") != "failed") continue;
         row.set(std::string(name), redaction.elsewhere(*member));
     }
     return row;

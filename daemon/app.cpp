@@ -16,6 +16,7 @@
 #include "config/load.hpp"
 #include "daemon/command.hpp"
 #include "daemon/exit_code.hpp"
+#include "daemon/page.hpp"
 #include "daemon/pause.hpp"
 #include "daemon/sd_notify.hpp"
 #include "daemon/text.hpp"
@@ -87,6 +88,7 @@ App::App(AppOptions options, StderrLog& log)
       postgres_bell_(io_.get_executor()) {
     metrics_.add_credentials(credentials_of(options_.config));
     api_.serve_on(admin_);
+    serve_page_on(admin_);
     arm_failpoints();
 }
 
