@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "config/sections.hpp"
 
@@ -33,7 +35,51 @@ bool is_loopback(std::string_view host) {
     return host == "localhost" || host == "::1" || (number && host.substr(0, 4) == "127.");
 }
 
+// A field name of its own (RFC 9110): none that HTTP, MCP or a browser gives a meaning.
+bool is_run_header(std::string_view name) {
+    constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
+    constexpr std::string_view kTaken[] = {
+        "accept",
+        "authorization",
+        "connection",
+        "content-length",
+        "content-type",
+        "cookie",
+        "host",
+        "origin",
+        "referer",
+        "transfer-encoding",
+        "user-agent"
+    };
+    std::string lower;
+    for (const char c : name) {
+        const bool upper = c >= 'A' && c <= 'Z';
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!upper && !plain && kOthers.find(c) == std::string_view::npos) return false;
+        lower += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return !lower.empty() && !lower.starts_with("mcp-") &&
+           std::find(std::begin(kTaken), std::end(kTaken), lower) == std::end(kTaken);
+}
+
 }  // namespace
+
+void read_mcp_face(MapReader& root, McpFace& out) {
+    auto in = root.section("mcp");
+    if (in.string("run_header", out.run_header) && out.run_header &&
+        !is_run_header(*out.run_header)) {
+        in.error(
+            *in.value("run_header"),
+            "run_header",
+            fmt::format("{} cannot name the run", shown(*in.value("run_header"))),
+            "write a header of your own, for example Agent-Run-Id; an MCP session is no run: it "
+            "does "
+            "not survive a restart of the agent"
+        );
+    }
+    in.duration("wait", out.wait, {10ms, std::chrono::hours{1}});
+    in.finish();
+}
 
 void read_admin(MapReader& root, Admin& out) {
     auto in = root.section("admin");

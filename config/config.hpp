@@ -56,6 +56,12 @@ struct Admin {
     std::vector<std::string> hosts;
 };
 
+// What agents that speak MCP meet, on /mcp and with outboxd mcp.
+struct McpFace {
+    std::optional<std::string> run_header;  // of /mcp: names the run; empty: _meta alone does
+    Duration wait = 30s;                    // how long a call waits for its end
+};
+
 struct LogSettings {
     std::string level = "info";
     std::string format = "json";  // json | text
@@ -359,6 +365,7 @@ struct Config {
     Database database;
     Worker worker;
     Admin admin;
+    McpFace mcp;
     LogSettings log;
     Limits limits;
     Retention retention;

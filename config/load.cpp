@@ -32,6 +32,7 @@ Config read_config(const Value& tree, const std::string& file, Diagnostics& diag
     read_database(root, config.database);
     read_worker(root, config.worker);
     read_admin(root, config.admin);
+    read_mcp_face(root, config.mcp);
     read_log(root, config.log);
     read_limits(root, config.limits);
     read_retention(root, config.retention);

@@ -116,6 +116,13 @@ Value admin(const Admin& in) {
     return out;
 }
 
+Value mcp_face(const McpFace& in) {
+    auto out = mapping();
+    set(out, "run_header", path(in.run_header));
+    set(out, "wait", length(in.wait));
+    return out;
+}
+
 Value retry(const Retry& in) {
     auto out = mapping();
     set(out, "max_attempts", number(in.max_attempts));
@@ -330,6 +337,7 @@ std::string print(const Config& config) {
     set(out, "database", database(config.database));
     set(out, "worker", worker(config.worker));
     set(out, "admin", admin(config.admin));
+    set(out, "mcp", mcp_face(config.mcp));
     auto log = mapping();
     set(log, "level", text(config.log.level));
     set(log, "format", text(config.log.format));

@@ -24,6 +24,7 @@ void read_testing(MapReader& root, Config& out);
 
 // admin.cpp
 void read_admin(MapReader& root, Admin& out);
+void read_mcp_face(MapReader& root, McpFace& out);
 
 // policies.cpp
 void read_defaults(MapReader& root, Defaults& out);

@@ -237,6 +237,14 @@ void read_tool(
     tool.write = known ? effect == "write" : in.has("reconcile");
     read_own_reconcile(in, tool, context, judged);
     auto compensations = read_compensations(in, tool, context);
+    if (tool.expose && (tool.name == "outbox_status" || tool.name == "outbox_compensate")) {
+        in.error(
+            *in.value("expose"),
+            "expose",
+            "agents know this name as a tool of outboxd's own",
+            "rename the tool"
+        );
+    }
     in.finish();
     check_http_timeout(in, tool);
     config.tools.push_back(std::move(tool));

@@ -6,6 +6,9 @@ namespace outboxd {
 
 namespace {
 
+// A call over MCP brings arguments of up to 1 MiB, and what is around them.
+constexpr std::size_t kMaxBody = std::size_t{2} * 1024 * 1024;
+
 ServerResponse text(std::string body) {
     ServerResponse response;
     response.content_type = "text/plain; charset=utf-8";
@@ -35,9 +38,11 @@ AdminServer::AdminServer(
 )
     : options_(options),
       guard_(std::move(options)),
-      server_(std::move(executor), ServerOptions{}, [this](ServerRequest request) {
-          return handle(std::move(request));
-      }) {
+      server_(
+          std::move(executor),
+          ServerOptions{.max_body = kMaxBody},
+          [this](ServerRequest request) { return handle(std::move(request)); }
+      ) {
     add_text("/livez", [] { return text("alive\n"); });
     add_text("/metrics", [&metrics] {
         ServerResponse response = text(metrics.serialize());

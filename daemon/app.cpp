@@ -56,6 +56,13 @@ AdminOptions admin_options(const config::Admin& admin) {
     };
 }
 
+// What agents are offered; the loader has refused what cannot be.
+std::shared_ptr<const mcp::Offer> offer_of(const config::Config& config) {
+    auto made = mcp::Offer::make(config, {});
+    if (!made.offer) throw CommandError(kConfiguration, made.problem);
+    return std::move(made.offer);
+}
+
 }  // namespace
 
 App::App(AppOptions options, StderrLog& log)
@@ -68,6 +75,9 @@ App::App(AppOptions options, StderrLog& log)
           options_.config.database.key_namespace,
           {.version = kVersion, .commit = kCommit}
       ),
+      ledger_(options_.dsn, io_.get_executor()),
+      face_(ledger_, log_, offer_of(options_.config), options_.config.mcp.wait),
+      http_face_(io_.get_executor(), face_, options_.config.mcp.run_header),
       admin_(
           io_.get_executor(),
           admin_options(options_.config.admin),
@@ -89,6 +99,12 @@ App::App(AppOptions options, StderrLog& log)
     metrics_.add_credentials(credentials_of(options_.config));
     api_.serve_on(admin_);
     serve_page_on(admin_);
+    admin_.add({
+        .method = "POST",
+        .path = "/mcp",
+        .access = Access::write,
+        .handler = [this](ServerRequest request) { return http_face_.post(std::move(request)); },
+    });
     arm_failpoints();
 }
 
@@ -319,6 +335,8 @@ bool App::try_reload() {
     // It belongs to the process: the keys of what is open were made with it.
     config.database.key_namespace = options_.config.database.key_namespace;
     start_generation(config, std::move(tools));
+    face_.configure(offer_of(config), config.mcp.wait);
+    http_face_.configure(config.mcp.run_header);
     if (const auto level = parse_log_level(config.log.level)) log_.set_level(*level);
     // What takes a restart stays what it is; the next reload is compared with that.
     config.database = options_.config.database;

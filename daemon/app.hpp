@@ -17,6 +17,8 @@
 #include "daemon/generation.hpp"
 #include "daemon/horizon_age.hpp"
 #include "daemon/log.hpp"
+#include "daemon/mcp/http.hpp"
+#include "daemon/mcp/pg_ledger.hpp"
 #include "daemon/metrics.hpp"
 #include "outbox/bell.hpp"
 #include "outbox/failpoint.hpp"
@@ -88,6 +90,9 @@ class App {
     asio::signal_set signals_;
     Metrics metrics_;
     tools::LaneGates gates_{&metrics_};  // outlive the generations: a reload keeps what they know
+    mcp::PgLedger ledger_;               // of agents that speak MCP
+    mcp::Face face_;
+    mcp::HttpFace http_face_;
     AdminServer admin_;
     Api api_;
     // The last one is at work; those before it drain what began under an earlier configuration.

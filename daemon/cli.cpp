@@ -210,6 +210,7 @@ int run_cli(const std::vector<std::string>& arguments, Console console) {
     add_steering_commands(app, context);
     add_retention_commands(app, context);
     add_doctor_command(app, context);
+    add_mcp_command(app, context);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     } catch (const CLI::CallForHelp& error) {

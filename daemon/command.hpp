@@ -64,6 +64,7 @@ void add_bulk_commands(CLI::App& app, Context& context);
 void add_resolve_command(CLI::App& app, Context& context);
 void add_retention_commands(CLI::App& app, Context& context);
 void add_doctor_command(CLI::App& app, Context& context);
+void add_mcp_command(CLI::App& app, Context& context);
 
 // Options that several commands share.
 void add_database_option(CLI::App& command, Context& context);

@@ -68,8 +68,8 @@ Client::Client(const std::string& dsn)
     }
 }
 
-std::string Client::enqueue(const EnqueueCall& call) {
-    auto rows = session_.write(
+std::string enqueue(Session& session, const EnqueueCall& call) {
+    auto rows = session.write(
         sql::enqueue_operation,
         {without_nul(call.tool),
          without_nul(call.arguments),
@@ -87,8 +87,8 @@ std::string Client::enqueue(const EnqueueCall& call) {
     return rows[0][0].c_str();
 }
 
-std::string Client::compensate(const CompensateCall& call) {
-    auto rows = session_.write(
+std::string compensate(Session& session, const CompensateCall& call) {
+    auto rows = session.write(
         sql::compensate_operation,
         {without_nul(call.operation_id),
          clean(call.name),
@@ -98,12 +98,24 @@ std::string Client::compensate(const CompensateCall& call) {
     return rows[0][0].c_str();
 }
 
-std::optional<std::string> Client::get(const std::string& operation_id) {
-    auto rows = session_.read(sql::get_operation, {without_nul(operation_id)});
+std::optional<std::string> get(Session& session, const std::string& operation_id) {
+    auto rows = session.read(sql::get_operation, {without_nul(operation_id)});
     if (rows.empty()) {
         return std::nullopt;
     }
     return rows[0][0].c_str();
+}
+
+std::string Client::enqueue(const EnqueueCall& call) {
+    return pg::enqueue(session_, call);
+}
+
+std::string Client::compensate(const CompensateCall& call) {
+    return pg::compensate(session_, call);
+}
+
+std::optional<std::string> Client::get(const std::string& operation_id) {
+    return pg::get(session_, operation_id);
 }
 
 std::optional<std::string> Client::last_error(const std::string& operation_id) {

@@ -37,6 +37,12 @@ struct CompensateCall {
     std::optional<std::string> reason;
 };
 
+// The three calls of a planner, on whatever session; rows as Client gives them.
+[[nodiscard]] std::string enqueue(Session& session, const EnqueueCall& call);
+[[nodiscard]] std::string compensate(Session& session, const CompensateCall& call);
+// Empty: unknown id.
+[[nodiscard]] std::optional<std::string> get(Session& session, const std::string& operation_id);
+
 struct ListFilter {
     std::vector<std::string> statuses;  // empty: all
     std::optional<std::string> tool;

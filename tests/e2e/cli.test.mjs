@@ -64,6 +64,8 @@ const table = (id) => ({
     ok: [['--older-than', '365d', '--yes', '--json'], (row) => assert.deepEqual(row, { dry_run: false, forgotten: 0, referenced: 0, tools: [] })],
   },
   doctor: { ok: [['-c', 'CONFIG', '--json'], (row) => assert.ok(row.checks.length > 10)] },
+  // It serves until its input ends, which it does at once here; the database is asked by calls.
+  mcp: { ok: [['-c', 'CONFIG', '--tool', 'create_ticket'], (out) => assert.equal(out, '')], wrong: ['-c', '/nonexistent.yaml'], code: 3, database: false },
 });
 
 story('every command: done, not found, no database, no outbox', async (w) => {

@@ -4,6 +4,7 @@ add_executable(
   store_pg_tests
   lane_listener_pg_test.cpp
   lane_migrator_pg_test.cpp
+  lane_planner_pg_test.cpp
   lane_pg_test.cpp
   plan_pg_test.cpp
   race_pg_test.cpp
