@@ -15,9 +15,14 @@ RUN apt-get update -qq \
     ca-certificates libpqxx-6.4 libfmt9 libyaml-cpp0.7 libprometheus-cpp-core1.0 libssl3 zlib1g \
     libsystemd0 libre2-9 libboost-json1.81.0 libboost-url1.81.0 \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --no-create-home --home-dir / --shell /usr/sbin/nologin outboxd
+ && useradd --system --uid 10001 --user-group --no-create-home --home-dir / --shell /usr/sbin/nologin outboxd
 COPY --from=build /src/build/release/outboxd /usr/bin/outboxd
-USER outboxd
+# By number: Kubernetes' runAsNonRoot does not read /etc/passwd.
+USER 10001:10001
+# Alive, not ready: an orchestrator must not restart what only waits for its database. For admin.listen on
+# another port say --no-healthcheck and ask it yourself.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=90s --retries=3 CMD ["bash", "-c", \
+    "exec 3<>/dev/tcp/127.0.0.1/9464 && printf 'GET /livez HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
 # SIGTERM drains: what runs is finished and recorded, within worker.drain_timeout.
 STOPSIGNAL SIGTERM
 # A tool's secrets come as files (CREDENTIALS_DIRECTORY, ${file:…}) or environment (${env:…}).
