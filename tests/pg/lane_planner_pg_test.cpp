@@ -56,7 +56,7 @@ TEST_CASE("a planner's lanes record, look, and hear of the end of what is watche
         auto waiting = which.wait(limit);
         return test::run_coroutine(io, std::move(waiting), 60s);
     };
-    session.query("SELECT pg_notify('outbox_done', jsonb_build_array('x', $1)::text)", {id});
+    session.query("SELECT pg_notify('outbox_done', jsonb_build_array('x', $1::text)::text)", {id});
     CHECK(rung(bell, 30s));
     CHECK_FALSE(rung(other, 10ms));
     // What is no array of texts is left alone, and nothing is heard once the watch is gone.
@@ -64,7 +64,7 @@ TEST_CASE("a planner's lanes record, look, and hear of the end of what is watche
         "SELECT pg_notify('outbox_done', 'nonsense'), pg_notify('outbox_done', '[7, null]')"
     );
     watch.reset();
-    session.query("SELECT pg_notify('outbox_done', jsonb_build_array($1)::text)", {id});
+    session.query("SELECT pg_notify('outbox_done', jsonb_build_array($1::text)::text)", {id});
     CHECK_FALSE(rung(bell, 300ms));
 
     // A listener that was cut comes back by itself; until then who waits looks more often.
@@ -74,7 +74,7 @@ TEST_CASE("a planner's lanes record, look, and hear of the end of what is watche
     );
     watch = lanes.watch(id, bell);
     const auto heard = [&] {
-        session.query("SELECT pg_notify('outbox_done', jsonb_build_array($1)::text)", {id});
+        session.query("SELECT pg_notify('outbox_done', jsonb_build_array($1::text)::text)", {id});
         return rung(bell, 100ms);
     };
     CHECK(until(io, heard, 30s));
