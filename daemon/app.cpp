@@ -259,6 +259,7 @@ asio::awaitable<void> App::serve() {
 
     while (stop_requests_ == 0) co_await stop_.wait();
     sd::stopping("draining");
+    http_face_.stop();
     for (auto& generation : generations_) generation->stop();
     co_await working_.join();
 

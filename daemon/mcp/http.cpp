@@ -105,6 +105,26 @@ std::optional<Fault> check_headers(const ServerRequest& request, const Message& 
     };
 }
 
+class HttpFace::Waiting {
+ public:
+    Waiting(HttpFace& face, Exchange& exchange) : face_(face), exchange_(exchange) {
+        face_.waiting_.insert(&exchange_);
+        exchange_.stopped = face_.stopping_;
+    }
+    ~Waiting() { face_.waiting_.erase(&exchange_); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+ private:
+    HttpFace& face_;
+    Exchange& exchange_;
+};
+
+void HttpFace::stop() {
+    stopping_ = true;
+    for (auto* exchange : waiting_) exchange->stop_waiting();
+}
+
 RunSource HttpFace::run_of(const ServerRequest& request) const {
     RunSource run;
     run.hint = fmt::format("_meta[\"{}\"] of the call", kRunKey);
@@ -141,6 +161,7 @@ asio::awaitable<ServerResponse> HttpFace::post(ServerRequest request) {
         co_return response;
     }
     Exchange exchange(executor_);
+    const Waiting waiting(*this, exchange);
     exchange.run = std::move(run);
     auto handling = face_.handle(std::move(message), exchange);
     const auto reply = co_await std::move(handling);
@@ -151,6 +172,7 @@ asio::awaitable<ServerResponse> HttpFace::post(ServerRequest request) {
 // on.
 asio::awaitable<void> HttpFace::stream(Message message, RunSource run, ResponseStream& out) {
     Exchange exchange(executor_);
+    const Waiting waiting(*this, exchange);
     exchange.run = std::move(run);
     exchange.notify = [&out](std::string text) { return send(out, std::move(text)); };
     auto handling = face_.handle(std::move(message), exchange);

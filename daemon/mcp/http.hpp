@@ -3,6 +3,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -28,7 +29,14 @@ class HttpFace {
 
     asio::awaitable<ServerResponse> post(ServerRequest request);
 
+    // Those who wait are told what is known, and nobody waits from here on: the daemon stops. What
+    // was asked for is recorded all the same.
+    void stop();
+
  private:
+    // An exchange that stop() reaches, as long as this is kept.
+    class Waiting;
+
     asio::awaitable<void> stream(Message message, RunSource run, ResponseStream& out);
     static asio::awaitable<bool> send(ResponseStream& out, std::string text);
     [[nodiscard]] RunSource run_of(const ServerRequest& request) const;
@@ -36,6 +44,8 @@ class HttpFace {
     asio::any_io_executor executor_;
     Face& face_;
     std::optional<std::string> run_header_;
+    std::set<Exchange*> waiting_;
+    bool stopping_ = false;
 };
 
 }  // namespace outboxd::mcp

@@ -229,6 +229,21 @@ story('http: progress comes as events; a client that leaves loses nothing', asyn
   assert.equal((await w.desk.posts(retry.operation_id)).length, 1);
 });
 
+story('http: a daemon that stops tells those who wait what is known', async (w) => {
+  const daemon = await w.start({ tools: tools(w), admin: admin(w), defaults: { timeout: '30s' } });
+  const agent = new HttpAgent(daemon.port, token);
+  const id = await derived(w, 'drained');
+  await w.desk.plan(id, { posts: ['hold'] });
+  const call = (meta) => agent.send({ id: 1, method: 'tools/call', params: { name: 'create_ticket', arguments: { title: 'drained' }, _meta: inRun('r', meta) } });
+  const waiting = [call({}), call({ progressToken: 1 })];
+  await eventually('it is under way', async () => (await w.desk.tickets(id)).length === 1);
+  const stopped = daemon.stop();
+  for (const answer of await Promise.all(waiting)) assert.deepEqual([told(answer.message).truth, told(answer.message).operation_id], ['pending', id]);
+  await w.desk.release(id);
+  assert.equal((await stopped).code, 0);
+  assert.equal((await w.get(id)).status, 'succeeded', 'the attempt was waited for, as in every drain');
+});
+
 story('http: a reload changes what is offered', async (w) => {
   const daemon = await w.start({ tools: tools(w), admin: admin(w) });
   const agent = new HttpAgent(daemon.port, token);
