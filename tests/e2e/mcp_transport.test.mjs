@@ -116,6 +116,33 @@ story('stdio: a call that comes with the end of the input is still recorded, and
   assert.deepEqual(await agent.program.stop('SIGTERM'), { code: 0, signal: null });
 });
 
+story('stdio: a planner\'s role is enough, and no secret of a tool is needed', async (w) => {
+  await w.start({ tools: tools(w) });
+  const role = `agent_${process.pid}`;
+  await w.db.query(`CREATE ROLE ${role} LOGIN IN ROLE outbox_planner`);
+  try {
+    const agent = new StdioAgent(w, w.configure({ tools: tools(w) }), ['--run-id', 'r'], { ...w.env, OUTBOXD_DATABASE: w.dsn.replace('user=postgres', `user=${role}`) });
+    const done = told(await agent.call('create_ticket', { title: 'as a planner' }));
+    assert.deepEqual([done.truth, done.result], ['succeeded', { id: 'T-1' }]);
+    assert.equal(told(await agent.call('outbox_status', { operation_id: done.operation_id })).truth, 'succeeded');
+    assert.equal((await agent.close()).code, 0);
+  } finally {
+    await w.db.query(`DROP ROLE ${role}`);
+  }
+});
+
+story('stdio: calls that wait are bounded; the end answers them all', async (w) => {
+  await w.migrate();  // and no daemon: everything waits
+  await w.db.query(`INSERT INTO outbox.tool (tool, effect, revision) VALUES ('create_ticket', 'write', 'r')`);
+  const agent = new StdioAgent(w, w.configure({ tools: tools(w) }), ['--run-id', 'r', '--wait', '10m']);
+  for (let n = 0; n < 300; n++) agent.send({ id: n, method: 'tools/call', params: { name: 'create_ticket', arguments: { title: `t${n}` } } });
+  await eventually('the rest is refused', () => agent.messages.length === 44, 60_000);
+  for (const { result } of agent.messages) assert.match(result.content[0].text, /^Nothing was done: too many calls/);
+  await eventually('the others are recorded', async () => (await w.one('SELECT count(*)::int AS n FROM outbox.operation')).n === 256, 60_000);
+  assert.equal((await agent.close()).code, 0);
+  assert.equal(agent.messages.filter(({ result }) => result.structuredContent.truth === 'pending').length, 256);
+});
+
 story('stdio: what cannot be offered is said at once', async (w) => {
   const own = { effect: 'read', expose: true, execute: { type: 'log' } };
   for (const [config, args, pattern] of [
