@@ -18,6 +18,7 @@ namespace outboxd {
 namespace {
 
 constexpr int kMostEvents = 500;
+constexpr int kStatsShare = 10;  // of the time, one part at most goes into counting
 
 ServerResponse json(std::string body) {
     ServerResponse response;
@@ -187,13 +188,34 @@ asio::awaitable<ServerResponse> Api::story(std::string id) {
 }
 
 asio::awaitable<ServerResponse> Api::stats() {
-    auto asking = reading_.run([](outbox::pg::Session& session) {
+    using Clock = std::chrono::steady_clock;
+    const auto began = Clock::now();
+    if (!counted_.text.empty() && (counted_.counting || began < counted_.until)) {
+        co_return json(counted_.text);
+    }
+    counted_.counting = true;
+    std::exception_ptr failed;
+    try {
+        auto counting = count();
+        counted_.text = co_await std::move(counting);
+        counted_.until = Clock::now() + kStatsShare * (Clock::now() - began);
+    } catch (...) {
+        // What is old by now must not look like an answer of a database that is gone.
+        failed = std::current_exception();
+        counted_.text.clear();
+    }
+    counted_.counting = false;
+    if (failed) std::rethrow_exception(failed);
+    co_return json(counted_.text);
+}
+
+asio::awaitable<std::string> Api::count() {
+    return reading_.run([](outbox::pg::Session& session) {
         auto answer = api_items(outbox::pg::Client(session).stats());
         answer.set("attention", *api_items(outbox::pg::attention_counts(session)).find("items"));
         answer.set("hours", *api_items(outbox::pg::hourly_tally(session)).find("items"));
         return outbox::to_text(answer);
     });
-    co_return json(co_await std::move(asking));
 }
 
 asio::awaitable<ServerResponse> Api::post(ServerRequest request) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,9 +35,19 @@ class Api {
     asio::awaitable<ServerResponse> list(const ServerRequest& request);
     asio::awaitable<ServerResponse> story(std::string id);
     asio::awaitable<ServerResponse> stats();
+    asio::awaitable<std::string> count();
     asio::awaitable<ServerResponse> compensate(const std::string& id, const std::string& body);
 
+    // Counting a backlog of a million takes a while, and every page that is open asks every other
+    // second: an answer serves for ten times as long as it took.
+    struct Counted {
+        std::string text;
+        std::chrono::steady_clock::time_point until{};
+        bool counting = false;  // somebody is at it; who comes meanwhile gets what there is
+    };
+
     std::shared_ptr<const config::Config> config_;  // without its secrets
+    Counted counted_;
     ApiDatabase reading_;
     ApiDatabase steering_;
 };

@@ -8,12 +8,12 @@ import { closableTool, ticketTool } from '../e2e/config.mjs';
 export const token = 'a-token-for-tests-0123456789';
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
-export async function openBrowser() {
+export async function openBrowser(more = []) {
   if (!executablePath) throw new Error('no Chromium here; ./dev page-test installs one (package chromium)');
   const profile = mkdtempSync(path.join(os.tmpdir(), 'outboxd-page-'));
   const browser = await chromium.launch({
     executablePath,
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage', `--crash-dumps-dir=${profile}`],
+    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage', `--crash-dumps-dir=${profile}`, ...more],
   });
   const close = browser.close.bind(browser);
   browser.close = async () => { await close(); rmSync(profile, { recursive: true, force: true }); };
