@@ -96,6 +96,8 @@ std::string explained(const std::string& word) {
         {"not_found", "There is nothing of this name."},
         {"not_unknown", "It is not unknown, or not any more."},
         {"nothing_to_acknowledge", "It is not flagged, or it is not final: then resolve it."},
+        {"pruned",
+         "Its arguments were pruned: enqueue it again with retry_failed and the arguments."},
         {"stale", "There was another attempt since: look at the operation again."},
         {"too_early", "The last attempt may still arrive: wait for its deadline and settle."},
         {"too_late", "It is being carried out, or has been."},
