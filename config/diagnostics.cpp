@@ -15,24 +15,6 @@ std::string_view level(Severity severity) {
     return severity == Severity::error ? "error" : "warning";
 }
 
-// The name of a file may be any bytes; JSON is UTF-8.
-std::string json_string(std::string_view text) {
-    std::string out = "\"";
-    for (const char c : readable(text)) {
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (c == '\n') {
-            out += "\\n";
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-        } else {
-            out += c;
-        }
-    }
-    return out + '"';
-}
-
 std::string_view file_of(const Mark& mark) {
     return mark.file ? std::string_view(*mark.file) : std::string_view();
 }

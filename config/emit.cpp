@@ -4,6 +4,7 @@
 
 #include "config/diagnostics.hpp"
 #include "config/scalar.hpp"
+#include "config/utf8.hpp"
 
 namespace config {
 namespace {
@@ -98,7 +99,48 @@ void write(std::string& out, const Value& value, std::size_t indent) {
     }
 }
 
+void write_json(std::string& out, const Value& value) {
+    switch (value.kind) {
+        case Kind::null:
+            out += "null";
+            return;
+        case Kind::boolean:
+        case Kind::number:
+            out += value.text;
+            return;
+        case Kind::string:
+            out += json_string(value.source.empty() ? value.text : value.source);
+            return;
+        case Kind::sequence: {
+            const char* before = "[";
+            for (const auto& item : value.items) {
+                out += before;
+                write_json(out, item);
+                before = ",";
+            }
+            out += value.items.empty() ? "[]" : "]";
+            return;
+        }
+        case Kind::mapping: {
+            const char* before = "{";
+            for (const auto& member : value.members) {
+                out += before + json_string(member.key) + ':';
+                write_json(out, member.value);
+                before = ",";
+            }
+            out += value.members.empty() ? "{}" : "}";
+            return;
+        }
+    }
+}
+
 }  // namespace
+
+std::string to_json(const Value& value) {
+    std::string out;
+    write_json(out, value);
+    return out;
+}
 
 std::string to_yaml(const Value& value) {
     if (!is_block(value)) return scalar(value) + '\n';

@@ -10,4 +10,11 @@ namespace config {
 // ${…} is written as the file had it; a ${ that is meant as such becomes $${.
 [[nodiscard]] std::string to_yaml(const Value& value);
 
+// The same values as one line of JSON; text that came from ${…} as the file has it.
+[[nodiscard]] std::string to_json(const Value& value);
+
+struct Config;
+// What print() writes, as values.
+[[nodiscard]] Value effective(const Config& config);
+
 }  // namespace config

@@ -331,7 +331,7 @@ Value retention(const Retention& in) {
 
 }  // namespace
 
-std::string print(const Config& config) {
+Value effective(const Config& config) {
     auto out = mapping();
     set(out, "version", number(1));
     set(out, "database", database(config.database));
@@ -353,7 +353,11 @@ std::string print(const Config& config) {
     set(testing, "allow_failpoints", flag(config.allow_failpoints));
     set(out, "testing", std::move(testing));
     if (config.tests) set(out, "tests", *config.tests);
-    return to_yaml(out);
+    return out;
+}
+
+std::string print(const Config& config) {
+    return to_yaml(effective(config));
 }
 
 }  // namespace config

@@ -1,5 +1,7 @@
 #include "config/utf8.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace config {
@@ -27,6 +29,23 @@ std::string readable(std::string_view text) {
         i += std::max<std::size_t>(length, 1);
     }
     return out;
+}
+
+std::string json_string(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : readable(text)) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (c == '\n') {
+            out += "\\n";
+        } else if (static_cast<unsigned char>(c) < 0x20) {
+            out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+        } else {
+            out += c;
+        }
+    }
+    return out + '"';
 }
 
 }  // namespace config

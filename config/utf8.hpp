@@ -12,4 +12,7 @@ namespace config {
 // For messages: every byte that is no UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string readable(std::string_view text);
 
+// A JSON string with its quotes. The name of a file may be any bytes; JSON is UTF-8.
+[[nodiscard]] std::string json_string(std::string_view text);
+
 }  // namespace config

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <ostream>
 #include <string>
 
+#include "config/emit.hpp"
 #include "config/load.hpp"
 #include "daemon/command.hpp"
 #include "outbox/failpoint.hpp"
@@ -112,30 +114,56 @@ std::string chosen_file(const Context& context, const std::string& argument) {
     return argument.empty() ? context.config_file : argument;
 }
 
+// The line behind the diagnostics: no diagnostics, and no output at all, are two things.
+void print_verdict(const Context& context, std::int64_t errors, std::int64_t warnings) {
+    outbox::Json line;
+    line.set("ok", errors == 0);
+    line.set("errors", errors);
+    line.set("warnings", warnings);
+    context.console.out << outbox::to_text(line) << '\n';
+}
+
 int check_config(Context& context, const CheckOptions& options) {
     auto loaded = config::load(chosen_file(context, options.file));
     check_tools(loaded);
-    bool wrong = loaded.diagnostics.has_errors();
+    std::int64_t errors = 0;
     for (auto diagnostic : loaded.diagnostics.all()) {
-        if (options.strict && diagnostic.severity == config::Severity::warning) {
-            diagnostic.severity = config::Severity::error;
-            wrong = true;
-        }
+        if (options.strict) diagnostic.severity = config::Severity::error;
+        if (diagnostic.severity == config::Severity::error) ++errors;
         if (context.json) {
             context.console.out << config::to_json(diagnostic) << '\n';
         } else {
             context.console.err << config::to_text(diagnostic) << '\n';
         }
     }
-    if (wrong) return kConfiguration;
+    const auto warnings = static_cast<std::int64_t>(loaded.diagnostics.all().size()) - errors;
+    if (context.json) print_verdict(context, errors, warnings);
+    if (errors > 0) return kConfiguration;
     if (options.tests) return run_tests(context, *loaded.config);
     if (!context.json) context.console.out << "ok\n";
     return kDone;
 }
 
 int print_config(Context& context, const std::string& argument) {
-    context.console.out << config::print(load_config(context, chosen_file(context, argument)).config
-    );
+    const auto config = load_config(context, chosen_file(context, argument)).config;
+    if (context.json) {
+        context.console.out << config::to_json(config::effective(config)) << '\n';
+    } else {
+        context.console.out << config::print(config);
+    }
+    return kDone;
+}
+
+int list_failpoints(Context& context) {
+    for (const char* name : outbox::kFailpointNames) {
+        if (context.json) {
+            outbox::Json line;
+            line.set("name", name);
+            context.console.out << outbox::to_text(line) << '\n';
+        } else {
+            context.console.out << name << '\n';
+        }
+    }
     return kDone;
 }
 
@@ -152,7 +180,11 @@ void add_config_commands(CLI::App& app, Context& context) {
     check->add_flag(
         "--tests", check_options->tests, "Run tests: too, without any network; exit 1: one failed"
     );
-    check->add_flag("--json", context.json, "Diagnostics and tests as JSON, one a line, to stdout");
+    check->add_flag(
+        "--json",
+        context.json,
+        "Diagnostics, whether it is ok, and tests as JSON, one a line, to stdout"
+    );
     check->footer("Example:\n  outboxd check-config --strict --tests outboxd.yaml");
     check->callback([&context, check_options] {
         context.command = [&context, check_options] {
@@ -166,8 +198,7 @@ void add_config_commands(CLI::App& app, Context& context) {
     );
     auto file = std::make_shared<std::string>();
     print->add_option("file", *file, "Configuration file")->type_name("FILE");
-    add_config_option(*print, context);
-    add_database_option(*print, context);
+    add_shared_options(*print, context);
     print->footer("Example:\n  outboxd print-config outboxd.yaml");
     print->callback([&context, file] {
         context.command = [&context, file] { return print_config(context, *file); };
@@ -176,14 +207,12 @@ void add_config_commands(CLI::App& app, Context& context) {
     auto* failpoints = app.add_subcommand(
         "list-failpoints", "Print the names OUTBOXD_FAILPOINTS takes (testing.allow_failpoints)"
     );
+    add_json_option(*failpoints, context);
     failpoints->footer(
         "Example:\n  OUTBOXD_FAILPOINTS=before_complete=crash outboxd run -c test.yaml"
     );
     failpoints->callback([&context] {
-        context.command = [&context]() -> int {
-            for (const char* name : outbox::kFailpointNames) context.console.out << name << '\n';
-            return kDone;
-        };
+        context.command = [&context] { return list_failpoints(context); };
     });
 }
 

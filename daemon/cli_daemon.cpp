@@ -1,13 +1,19 @@
 #include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/algorithm/string/replace.hpp>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <regex>
+#include <set>
 #include <string>
 
 #include "config/load.hpp"
@@ -62,6 +68,19 @@ std::string write_dev_config() {
     return file;
 }
 
+// What the templates of a tool without a schema ask for.
+std::set<std::string> named_arguments(const config::Tool& tool) {
+    static const std::regex kNamed(R"(\{\{ *arguments\.([A-Za-z_][A-Za-z0-9_]*))");
+    config::Config alone;
+    alone.tools.push_back(tool);
+    const std::string text = config::print(alone);
+    std::set<std::string> names;
+    for (std::sregex_iterator one(text.begin(), text.end(), kNamed), end; one != end; ++one) {
+        names.insert((*one)[1].str());
+    }
+    return names;
+}
+
 // Arguments the tool's schema and dedup.fields would take: every member they name says hello.
 outbox::Json example_arguments(const config::Tool& tool) {
     outbox::Json arguments{outbox::Json::Object{}};
@@ -70,8 +89,37 @@ outbox::Json example_arguments(const config::Tool& tool) {
     if (required != nullptr) {
         for (const auto& name : required->items) arguments.set(name.text, "hello");
     }
-    if (arguments.as_object()->empty()) arguments.set("text", "hello");
+    if (!tool.arguments) {
+        for (const auto& name : named_arguments(tool)) arguments.set(name, "hello");
+    }
     return arguments;
+}
+
+// Postgres takes seconds to come up; that somebody sits on the port need not wait for it.
+void check_port(const config::Admin& admin) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    addrinfo* found = nullptr;
+    const auto port = std::to_string(admin.port);
+    if (getaddrinfo(admin.host.c_str(), port.c_str(), &hints, &found) != 0) return;
+    const int tried = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
+    const int on = 1;
+    setsockopt(tried, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const bool taken =
+        tried >= 0 && bind(tried, found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
+    if (tried >= 0) close(tried);
+    freeaddrinfo(found);
+    if (!taken) return;
+    throw CommandError(
+        kNo,
+        fmt::format(
+            "{}:{} is taken, another daemon may be running; choose another admin.listen in the "
+            "configuration (outboxd dev takes one with -c FILE)",
+            admin.host,
+            admin.port
+        )
+    );
 }
 
 void print_greeting(
@@ -117,6 +165,7 @@ int dev(Context& context) {
     const auto embedded = config.database.embedded.value_or(
         config::Embedded{.data_dir = std::string(kDevFolder) + "/postgres"}
     );
+    check_port(config.admin);
     EmbeddedPostgres postgres(embedded.data_dir);
     AppOptions options{
         .config = config,

@@ -43,19 +43,28 @@ outbox::Json deduplicated(
     throw CommandError(kNo, fmt::format("no tool {} in {}", tool, config.file));
 }
 
+int answer(const Context& context, const std::string& key) {
+    if (context.json) {
+        outbox::Json document;
+        document.set("operation_id", key);
+        context.console.out << outbox::to_text(document) << '\n';
+    } else {
+        context.console.out << key << '\n';
+    }
+    return kDone;
+}
+
 int print_key(Context& context, const KeyOptions& options) {
     auto arguments = read_arguments(options.arguments);
     // The variable alone does not count: the pure key must not depend on the environment.
     if (!context.database.empty()) {
         outbox::pg::Client client(context.database);
-        context.console.out << client.derive_id(
-                                   options.tool,
-                                   outbox::to_text(arguments),
-                                   options.run_id,
-                                   options.occurrence
-                               )
-                            << '\n';
-        return kDone;
+        return answer(
+            context,
+            client.derive_id(
+                options.tool, outbox::to_text(arguments), options.run_id, options.occurrence
+            )
+        );
     }
     if (!context.config_file.empty()) {
         const auto loaded = load_config(context, context.config_file);
@@ -64,8 +73,7 @@ int print_key(Context& context, const KeyOptions& options) {
     const auto key =
         outbox::operation_key(options.tool, arguments, options.run_id, options.occurrence);
     if (key.error) throw CommandError(kUsage, key.error->message);
-    context.console.out << key.key << '\n';
-    return kDone;
+    return answer(context, key.key);
 }
 
 }  // namespace
@@ -83,8 +91,7 @@ void add_key_command(CLI::App& app, Context& context) {
     key->add_option("--occurrence", options->occurrence, "2 for a second intended identical call")
         ->type_name("N")
         ->check(CLI::Range(1, 2147483647));
-    add_config_option(*key, context);
-    add_database_option(*key, context);
+    add_shared_options(*key, context);
     key->footer(
         "Example:\n"
         "  outboxd key --tool create_ticket --run-id monday --arguments '{\"title\": \"disk "

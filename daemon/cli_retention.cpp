@@ -112,6 +112,7 @@ int prune(Context& context, const PruneOptions& options) {
     outbox::Json document;
     const auto run = [&](const char* name, outbox::pg::Prune what, std::optional<milliseconds> age
                      ) {
+        if (!age && !context.json) return;  // for people: what was not asked for is not there
         document.set(
             name, age ? outbox::Json(prune_all(client, what, *age, options.batch)) : outbox::Json()
         );

@@ -110,7 +110,11 @@ asio::awaitable<void> Engine::run() {
     started_ = true;
 
     while (!stopping_) co_await stop_.wait();
-    log_.info("stopping: no new attempts", {{"in_flight", std::to_string(attempts_in_flight())}});
+    // Without stop() it was superseded: the daemon goes on under another configuration.
+    log_.info(
+        draining_ ? "stopping: no new attempts" : "the old configuration makes no new attempts",
+        {{"in_flight", std::to_string(attempts_in_flight())}}
+    );
     auto draining = drain();
     co_await std::move(draining);
     auto flushing = flush();
@@ -120,7 +124,7 @@ asio::awaitable<void> Engine::run() {
     co_await supporting_.join(settings_.flush_timeout);
     auto retiring = retire();
     co_await std::move(retiring);
-    log_.info("stopped");
+    log_.info(draining_ ? "stopped" : "the old configuration has ended");
 }
 
 void Engine::stop() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "outbox/decide.hpp"
+#include "outbox/traceparent.hpp"
 
 namespace outbox {
 namespace {
@@ -208,7 +209,8 @@ void Executor::report(
          {"outcome", std::string(outcome_name(outcome))},
          {"status", std::string(to_string(next.to))},
          {"code", next.error ? next.error->code : ""},
-         {"error", next.error ? next.error->message : ""}}
+         {"error", next.error ? next.error->message : ""},
+         {"trace_id", trace_id(attempt.intent.traceparent)}}
     );
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "outbox/decide.hpp"
+#include "outbox/traceparent.hpp"
 
 namespace outbox {
 namespace {
@@ -228,10 +229,12 @@ void Reconciler::report(const ClaimedProbe& claim, const Verdict& verdict, const
         "probe answered",
         {{"operation_id", claim.intent.id.value},
          {"tool", claim.intent.tool},
+         {"epoch", std::to_string(claim.epoch.value)},
          {"verdict", std::string(verdict_name(verdict))},
          {"status", std::string(to_string(next.to))},
          {"attention", next.attention ? std::string(to_string(*next.attention)) : ""},
-         {"error", next.error ? next.error->message : ""}}
+         {"error", next.error ? next.error->message : ""},
+         {"trace_id", trace_id(claim.intent.traceparent)}}
     );
 }
 

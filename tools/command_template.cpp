@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "outbox/traceparent.hpp"
+
 namespace tools {
 namespace {
 
@@ -121,6 +123,7 @@ Rendered<ProcessSpec> CommandTemplate::render(const Scope& scope) const {
         spec.argv.push_back(std::move(item));
     }
     bool own_path = false;
+    bool own_trace = false;
     for (const auto& [name, value] : environment_) {
         auto text = value.render_text(scope);
         if (!text.ok()) return text.error();
@@ -128,12 +131,16 @@ Rendered<ProcessSpec> CommandTemplate::render(const Scope& scope) const {
         if (has_nul(*text.value()))
             return invalid_argument("the variable " + name + " would hold a NUL");
         own_path = own_path || name == "PATH";
+        own_trace = own_trace || name == "TRACEPARENT";
         spec.environment.push_back(name + "=" + *text.value());
     }
     if (!own_path) spec.environment.push_back(std::string("PATH=") + search_path());
     spec.environment.push_back("OUTBOX_OPERATION_ID=" + scope.call.intent.id.value);
     spec.environment.push_back("OUTBOX_KEY=" + scope.call.provider_key);
     spec.environment.push_back("OUTBOX_ATTEMPT=" + std::to_string(scope.call.attempt));
+    if (const auto& trace = scope.call.intent.traceparent; trace && !own_trace) {
+        spec.environment.push_back("TRACEPARENT=" + outbox::child_traceparent(*trace));
+    }
     if (input_) {
         auto input = input_->render_body(scope);
         if (!input.ok()) return input.error();

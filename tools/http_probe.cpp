@@ -120,6 +120,7 @@ asio::awaitable<Verdict> HttpProbe::ask(outbox::ToolCall call, outbox::Deadline 
         if (listing != nullptr && !listing->next_page().empty()) {
             lookup_.request.retarget(request, listing->next_page());
         }
+        hand_on_trace(request, call);
         const auto sent = request;
         auto sending = sender_->send(std::move(request), deadline);
         auto result = co_await std::move(sending);

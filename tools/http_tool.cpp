@@ -1,5 +1,8 @@
 #include "tools/http_tool.hpp"
 
+#include "outbox/traceparent.hpp"
+#include "tools/http_client_request.hpp"
+
 namespace tools {
 namespace {
 
@@ -74,6 +77,16 @@ Answer to_answer(HttpResponse response) {
     return answer;
 }
 
+void hand_on_trace(HttpRequest& request, const outbox::ToolCall& call) {
+    if (!call.intent.traceparent) return;
+    for (const auto& [name, value] : request.headers) {
+        if (same_name(name, "traceparent")) return;
+    }
+    request.headers.emplace_back(
+        "traceparent", outbox::child_traceparent(*call.intent.traceparent)
+    );
+}
+
 Outcome judge(const HttpExecute& execute, HttpResult result, const Scope& scope) {
     if (auto* failure = std::get_if<HttpFailure>(&result)) return of_failure(std::move(*failure));
     const auto answer = to_answer(std::move(std::get<HttpResponse>(result)));
@@ -91,6 +104,7 @@ asio::awaitable<Outcome> HttpAction::perform(outbox::ToolCall call, outbox::Dead
     for (bool first = true;; first = false) {
         auto request = execute_.request.render(scope);
         if (!request.ok()) co_return outbox::refused(request.error());
+        hand_on_trace(request.value(), call);
         auto sending = sender_->send(std::move(request.value()), deadline);
         auto result = co_await std::move(sending);
         const bool stale = token_was_stale(result);

@@ -28,6 +28,10 @@ struct HttpExecute {
 // The defaults of the contract for an answer that is no 2xx.
 [[nodiscard]] outbox::Outcome outcome_by_status(const Answer& answer);
 
+// The planner's trace goes on with the request, in a span of its own. A header that the
+// configuration names stands.
+void hand_on_trace(HttpRequest& request, const outbox::ToolCall& call);
+
 // A 401 to a token that was kept from earlier.
 [[nodiscard]] bool token_was_stale(const HttpResult& result);
 

@@ -1,5 +1,7 @@
 #include "tools/mcp_template.hpp"
 
+#include "outbox/traceparent.hpp"
+
 namespace tools {
 namespace {
 
@@ -77,7 +79,9 @@ std::optional<McpTemplate> McpTemplate::compile(
 Json McpTemplate::own_meta(const Scope& scope) const {
     Json meta{Json::Object{}};
     const auto& call = scope.call;
-    if (call.intent.traceparent) meta.set("traceparent", Json(*call.intent.traceparent));
+    if (const auto& trace = call.intent.traceparent) {
+        meta.set("traceparent", Json(outbox::child_traceparent(*trace)));
+    }
     if (!tells_operation_) return meta;
     meta.set("dev.outboxd/idempotency-key", Json(call.provider_key));
     meta.set("dev.outboxd/operation-id", Json(call.intent.id.value));

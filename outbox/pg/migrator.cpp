@@ -1,6 +1,8 @@
 #include "outbox/pg/migrator.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <regex>
 #include <thread>
 
 #include "outbox/pg/compat.hpp"
@@ -13,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kLockTries = 20;  // of 2 s each, with the pause between
+constexpr auto kPatience = 60s;  // in short tries, with a pause between
 constexpr auto kPause = 500ms;
 
 struct Applied {
@@ -88,6 +90,35 @@ bool record(pqxx::transaction_base& transaction, const sql::Migration& migration
     return !rows.empty();
 }
 
+// What a migration alters, or hangs triggers and indexes on.
+std::string named_tables(const std::string& text) {
+    static const std::regex kTable(R"((?:TABLE|ON) (?:ONLY )?outbox\.([a-z_]+))");
+    std::string names;
+    for (std::sregex_iterator one(text.begin(), text.end(), kTable), end; one != end; ++one) {
+        names += (names.empty() ? "" : ",") + (*one)[1].str();
+    }
+    return names;
+}
+
+// All of them at once and before anything else: locked one by one as the statements come, they
+// could be waited for crosswise with a planner's transaction, and Postgres would end one of the
+// two.
+void lock_tables(pqxx::transaction_base& transaction, const std::string& text) {
+    std::string tables;
+    for (const auto& row : execute(transaction, sql::tables_among, {named_tables(text)})) {
+        tables += (tables.empty() ? "outbox." : ", outbox.") + row[0].as<std::string>();
+    }
+    if (tables.empty()) return;
+    execute(transaction, sql::bound_locking, {"t"});
+    transaction.exec("LOCK TABLE " + tables + " IN ACCESS EXCLUSIVE MODE");
+    execute(transaction, sql::bound_locking, {"f"});
+}
+
+// Somebody else is in the way, and may not be a moment later.
+bool is_in_the_way(const std::string& sqlstate) {
+    return kind_of(sqlstate) == StoreError::Kind::conflict || sqlstate == "57014";
+}
+
 // One migration, or nothing when another migrator was first. Its row comes before its statements;
 // only the first one has to make the table of the rows, under the same lock.
 bool apply(Connection& connection, const sql::Migration& migration) {
@@ -98,6 +129,7 @@ bool apply(Connection& connection, const sql::Migration& migration) {
     if (found && !record(transaction, migration)) {
         return false;
     }
+    if (found) lock_tables(transaction, migration.text);
     transaction.exec(migration.text);
     if (!found) {
         record(transaction, migration);
@@ -107,15 +139,19 @@ bool apply(Connection& connection, const sql::Migration& migration) {
 }
 
 bool apply_with_patience(Connection& connection, const sql::Migration& migration) {
-    for (int tries = 1;; ++tries) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    for (;; std::this_thread::sleep_for(kPause)) {
         try {
             return apply(connection, migration);
         } catch (const std::exception& error) {
-            if (kind_of(sqlstate_of(error)) != StoreError::Kind::conflict || tries == kLockTries) {
-                throw;
-            }
+            if (!is_in_the_way(sqlstate_of(error))) throw;
+            if (std::chrono::steady_clock::now() < end) continue;
+            throw StoreError(
+                StoreError::Kind::conflict,
+                "Migration " + migration.name + " did not get its locks within a minute: " +
+                    error.what() + " End the transaction that holds them, and migrate again."
+            );
         }
-        std::this_thread::sleep_for(kPause);
     }
 }
 
@@ -159,6 +195,21 @@ std::vector<std::string> migrate(const std::string& dsn, std::span<const sql::Mi
         return names;
     } catch (const std::exception& error) {
         rethrow_as_store_error(error, During::write);
+    }
+}
+
+std::vector<std::string> missing_roles(const std::string& dsn) {
+    try {
+        Connection connection(with_defaults(dsn));
+        pqxx::work transaction(connection);
+        execute(transaction, sql::pin_search_path, {});
+        std::vector<std::string> names;
+        for (const auto& row : execute(transaction, sql::missing_roles, {})) {
+            names.push_back(row[0].as<std::string>());
+        }
+        return names;
+    } catch (const std::exception& error) {
+        rethrow_as_store_error(error, During::read);
     }
 }
 

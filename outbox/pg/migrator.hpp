@@ -35,10 +35,14 @@ struct SchemaState {
 );
 
 // Applies what is pending, each migration in one transaction whose first statement is its own row;
-// a lock that cannot be had within 2 s is tried again, for about a minute, so that a long query
-// is not made to queue everybody else behind us. Returns the names of what was applied.
+// the tables it alters are locked at once; a lock that cannot be had soon is tried again, for about
+// a minute, so that a long transaction is not made to queue everybody else behind us. Returns the
+// names of what was applied.
 std::vector<std::string> migrate(
     const std::string& dsn, std::span<const sql::Migration> known = sql::migrations()
 );
+
+// The outbox's roles that the cluster lacks, because the role that migrates may not create any.
+[[nodiscard]] std::vector<std::string> missing_roles(const std::string& dsn);
 
 }  // namespace outbox::pg

@@ -155,7 +155,7 @@ story('each role may do on the command line what it may do, and is told the way 
   const may = {
     stranger: {},
     outbox_planner: { get: 0, cancel: 0 },
-    outbox_reader: { list: 0, events: 0, stats: 0, workers: 0 },
+    outbox_reader: { get: 0, list: 0, events: 0, stats: 0, workers: 0 },
     outbox_operator: { get: 0, list: 0, events: 0, stats: 0, workers: 0, probe: 1, cancel: 1, prune: 0 },
   };
   const commands = {

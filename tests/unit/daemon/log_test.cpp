@@ -1,7 +1,11 @@
 #include "daemon/log.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -84,4 +88,33 @@ TEST_CASE("lines below the level are dropped, and lines of two threads never mix
         ++lines;
     }
     CHECK(lines == 200);
+}
+
+// As systemd does: JOURNAL_STREAM names the device and inode of the stream it gave.
+TEST_CASE("lines to the journal begin with their priority, lines to anything else do not") {
+    int pipe_ends[2];
+    REQUIRE(pipe(pipe_ends) == 0);
+    struct stat status{};
+    REQUIRE(fstat(pipe_ends[1], &status) == 0);
+    const auto journal = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+    setenv("JOURNAL_STREAM", journal.c_str(), 1);
+    StderrLog to_journal(LogFormat::json, LogLevel::debug, pipe_ends[1]);
+    setenv("JOURNAL_STREAM", "1:1", 1);
+    StderrLog to_file(LogFormat::json, LogLevel::debug, pipe_ends[1]);
+    unsetenv("JOURNAL_STREAM");
+    to_journal.debug("a");
+    to_journal.info("b");
+    to_journal.warn("c");
+    to_journal.error("d\n<0>forged");
+    to_file.error("e");
+    close(pipe_ends[1]);
+    std::istringstream text(read_all(pipe_ends[0]));
+    close(pipe_ends[0]);
+    for (const char* start : {"<7>{", "<6>{", "<4>{", "<3>{", "{"}) {
+        std::string one;
+        REQUIRE(std::getline(text, one));
+        CHECK(one.starts_with(start));
+    }
+    std::string more;
+    CHECK_FALSE(std::getline(text, more));
 }
