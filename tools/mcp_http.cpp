@@ -42,7 +42,15 @@ McpEnd unopened(const Posted& posted, const std::string& what) {
                             : not_called(error.code, error.message);
     } else {
         const auto& response = std::get<HttpResponse>(posted.result);
-        const auto status = "answered with status " + std::to_string(response.status);
+        auto status = "answered with status " + std::to_string(response.status);
+        // The transport of 2024-11-05 is a GET that never ends and an address of its own to POST
+        // to.
+        if (what == "initialize" && (response.status == 404 || response.status == 405)) {
+            status +=
+                "; nothing of MCP is posted to here: it takes the address of a Streamable HTTP "
+                "endpoint (often /mcp, not /sse). A server that has only the old HTTP+SSE "
+                "transport can be started by command: with a bridge such as mcp-remote";
+        }
         end = not_called(
             "not_sent_mcp", what + ": " + (posted.problem.empty() ? status : posted.problem)
         );

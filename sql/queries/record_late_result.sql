@@ -5,7 +5,8 @@
 -- marks an attempt that is in flight, overturns failed and cancelled, and is compared with an
 -- earlier success. A second one beside an attempt in flight ends the operation at once: nothing
 -- that attempt may say could make it one effect again. A read has none: its answer ends what is
--- open, and is otherwise just stored. A tool that is not in the catalogue counts as a write.
+-- open, and is otherwise just stored. What was sent decides, not what the tool is now
+-- (outbox.request); what nobody recorded counts as a write.
 -- "No effect" settles unknown only when that attempt is the only unresolved one.
 -- Returns one row: settled · flagged · duplicate · stored, and whether the operation ended, or ended
 -- another way now; no row when it moved meanwhile: then the statement is run again. Indexes: queue_pkey, outcome_pkey, operation_pkey, event_operation.
@@ -16,7 +17,7 @@ WITH open AS MATERIALIZED (
 ), plan AS MATERIALIZED (
     SELECT coalesce(q.lease_epoch, c.lease_epoch) AS epoch,
            CASE WHEN $4 = 'effect' THEN
-                    CASE WHEN t.effect = 'read' AND (q.seq IS NULL OR q.status = 'attempting')
+                    CASE WHEN NOT d.doubt AND (q.seq IS NULL OR q.status = 'attempting')
                              THEN 'store'
                          WHEN q.status = 'attempting' AND q.attention IS DISTINCT FROM 'late_effect'
                              THEN 'mark'
@@ -39,13 +40,17 @@ WITH open AS MATERIALIZED (
            CASE WHEN q.attention = 'late_effect' AND q.result IS DISTINCT FROM $5::jsonb
                 THEN 'duplicate_effect'
                 WHEN q.attention = 'late_effect' THEN 'late_effect'
-                WHEN q.status IN ('pending', 'scheduled') AND t.effect IS DISTINCT FROM 'read'
+                WHEN q.status IN ('pending', 'scheduled') AND d.doubt
                 THEN 'late_effect' END AS attention
       FROM (SELECT) one
       LEFT JOIN open q ON true
       LEFT JOIN closed c ON true
       LEFT JOIN outbox.operation o ON o.seq = $1::bigint
-      LEFT JOIN outbox.tool t ON t.tool = o.tool
+     CROSS JOIN LATERAL (
+           SELECT coalesce((SELECT r.leaves_doubt FROM outbox.request r
+                             WHERE r.tool = o.tool
+                               AND r.request_hash = coalesce(q.request_hash, c.request_hash)),
+                           true)) d (doubt)
      WHERE q.seq IS NOT NULL OR c.seq IS NOT NULL
 ), marked AS (
     UPDATE outbox.queue q SET attention = 'late_effect', result = $5::jsonb, ambiguous = true

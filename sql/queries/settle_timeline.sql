@@ -1,7 +1,8 @@
 -- One page of what a timeline change (failover, restore) asks for: every older pending or scheduled
 -- operation of a write tool goes to unknown, because an attempt of it may have been lost with the
 -- end of the old timeline. $1 rows per page. Run until settled; at the first start it records where
--- the outbox is. A tool that no daemon has published counts as a write. Index: queue_pkey.
+-- the outbox is. A tool that no daemon has published counts as a write; and so does one that is a
+-- read now, for what was sent as a write (outbox.request). Indexes: queue_pkey, request_pkey.
 --
 -- Why nothing slips through, with any number of daemons:
 -- * No lease is taken on a session before check_timeline has said yes on it (through a pooler: in
@@ -70,7 +71,9 @@ WITH here AS MATERIALIZED (
                         ELSE q.error END
       FROM change c CROSS JOIN page p
      WHERE q.seq > c.after AND q.seq <= p.upto
-       AND (SELECT t.effect FROM outbox.tool t WHERE t.tool = q.tool) IS DISTINCT FROM 'read'
+       AND ((SELECT t.effect FROM outbox.tool t WHERE t.tool = q.tool) IS DISTINCT FROM 'read'
+            OR (SELECT r.leaves_doubt FROM outbox.request r
+                 WHERE r.tool = q.tool AND r.request_hash = q.request_hash) IS TRUE)
     RETURNING q.seq, q.tool, q.lease_epoch,
               q.status = 'unknown' AND q.unknown_since = now() AS became_unknown
 ), told AS (

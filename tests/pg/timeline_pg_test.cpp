@@ -169,6 +169,21 @@ TEST_CASE("after a timeline change what was open is unknown before anything is l
     CHECK(t.events("new1").empty());
 }
 
+TEST_CASE("a timeline change counts as a write what was sent as one, whatever its tool is now") {
+    StoreFixture t;
+    REQUIRE(t.complete(tests::retried(t.lease_one("sent"), 1h)) == Fate::applied);
+    t.insert("fresh", 1);
+    t.sql.run("UPDATE outbox.request SET leaves_doubt = true WHERE tool = 'ticket'");
+    t.sql.run("UPDATE outbox.tool SET effect = 'read' WHERE tool = 'ticket'");
+    come_back(t);
+    Daemon daemon(t, tests::kOtherWorker);
+    CHECK(daemon.lease().size() == 1);
+    CHECK(t.state("sent").starts_with("unknown 100"));
+    CHECK(t.events("sent") == "retry timeline");
+    // Nothing was sent for it but what the tool is now.
+    CHECK(t.state("fresh1") == "attempting 1 1");
+}
+
 TEST_CASE("a timeline change is settled once, whoever connects later") {
     StoreFixture t;
     t.lease();

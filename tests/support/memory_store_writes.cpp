@@ -116,8 +116,8 @@ LateFate MemoryStore::record_late_now(const Transition& late) {
 }
 
 LateFate MemoryStore::late_effect(Row& row, const Transition& late) {
-    const auto tool = tools_.find(row.intent.tool);
-    const bool read = tool != tools_.end() && tool->second.effect == Effect::read;
+    const auto sent = requests_.find({row.intent.tool, row.request_hash});
+    const bool read = sent != requests_.end() && !sent->second.leaves_doubt;
     if (read && (row.is_final() || row.status == Status::attempting)) return LateFate::stored;
     const bool proved = !row.is_final() && row.attention == AttentionReason::late_effect;
     if (row.status == Status::attempting && !proved) {

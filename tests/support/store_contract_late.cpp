@@ -228,6 +228,45 @@ void of_a_read(StoreDriver& d) {
     }
 }
 
+// The name stands for a read by now; what was sent was a write, and its effect is one. And the
+// other way round.
+void of_what_was_sent(StoreDriver& d) {
+    const auto changed = [&](const std::string& tool, Effect effect) {
+        auto policy = contract_policy(tool, effect);
+        policy.request_hash = 77;
+        wait_for(d.store().publish_tools(WorkerId(kOther), {policy}));
+    };
+    SECTION("a write, whose tool is a read now: in flight again") {
+        const auto first = overslept(d, "op-1");
+        believe_absent(d, Status::scheduled);
+        changed("ticket", Effect::read);
+        REQUIRE(maintain(d).promoted == 1);
+        lease_from(d);
+        CHECK(late(d, success(first, "T-1")) == LateFate::flagged);
+        CHECK(d.see("op-1").attention == "late_effect");
+    }
+    SECTION("a write, whose tool is a read now: succeeded with another result") {
+        const auto second = proved_under_way(d);
+        changed("ticket", Effect::read);
+        CHECK(late(d, success(second, "T-2")) == LateFate::duplicate);
+    }
+    SECTION("a write, whose tool is a read now: failed") {
+        const auto first = overslept(d, "op-1");
+        believe_absent(d, Status::failed);
+        changed("ticket", Effect::read);
+        CHECK(late(d, success(first, "T-1")) == LateFate::flagged);
+        CHECK(d.see("op-1").status == "succeeded");
+    }
+    SECTION("a read, whose tool is a write now") {
+        LeasedAttempt first;
+        const auto second = second_look(d, first);
+        changed("look", Effect::write);
+        CHECK(late(d, success(first, "seen")) == LateFate::stored);
+        CHECK(write(d, success(second, "seen anew")) == Fate::applied);
+        CHECK(d.see("op-1").attention.empty());
+    }
+}
+
 // Nobody published its tool, or somebody took it out of the catalogue: it may have had an effect.
 void of_an_unpublished_tool(StoreDriver& d) {
     const auto attempt = insert_and_lease(d, "op-1", "nobody");
@@ -267,6 +306,7 @@ std::vector<StoreCase> late_contract() {
         {"late effects: two of them beside a third attempt that says the same",
          [](auto& d) { two_late_effects(d, "the same"); }},
         {"a late answer of a read is no alarm", of_a_read},
+        {"a late answer counts as what was sent, not as what its tool is now", of_what_was_sent},
         {"a late answer of a tool that nobody published counts as a write's", of_an_unpublished_tool
         },
     };
