@@ -218,27 +218,42 @@ asio::awaitable<std::optional<ResentAttempt>> PgStore::journal_resend(
 // is not settled: a lost attempt may have had its effect.
 MaintenanceReport PgStore::run_maintenance(Session& session, bool judge_workers) {
     const auto page = std::to_string(kMaintenancePage);
+    const std::string judge = judge_workers ? "t" : "f";
     MaintenanceReport report;
-    if (auto ended = maintain_guard_.write(session, sql::expire_operations, {page})) {
-        report.expired = static_cast<int>(ended->size());
-        report.more = report.expired >= kMaintenancePage;
-        announce(session, read_texts(*ended));
-    }
+    const auto look = maintain_guard_.write(session, sql::find_due, {judge});
+    const bool due = !look || (*look)[0]["due"].as<bool>();
+    if (due) expire_operations(session, page, report);
     hit(FailpointId::between_expiry_and_leases);
-    auto leases = session.write(sql::expire_leases, {page, judge_workers ? "t" : "f"});
-    for (const auto& row : leases) {
+    if (due) expire_leases(session, {page, judge}, report);
+    hit(FailpointId::between_leases_and_promotion);
+    if (!due) return report;
+    settle_compensations(session, report);
+    auto promoted = session.write(sql::promote_due, {page});
+    report.promoted += promoted[0]["promoted"].as<int>();
+    report.more = report.more || promoted[0]["more"].as<bool>();
+    return report;
+}
+
+void PgStore::expire_operations(
+    Session& session, const std::string& page, MaintenanceReport& report
+) {
+    auto ended = maintain_guard_.write(session, sql::expire_operations, {page});
+    if (!ended) return;
+    report.expired = static_cast<int>(ended->size());
+    report.more = report.expired >= kMaintenancePage;
+    announce(session, read_texts(*ended));
+}
+
+void PgStore::expire_leases(
+    Session& session, const Parameters& parameters, MaintenanceReport& report
+) {
+    for (const auto& row : session.write(sql::expire_leases, parameters)) {
         report.lease_expired += row["expired"].as<int>();
         if (std::string_view(row["status"].c_str()) == "unknown") {
             report.became_unknown[row["tool"].c_str()] += row["expired"].as<int>();
         }
         report.more = report.more || row["expired"].as<int>() >= kMaintenancePage;
     }
-    hit(FailpointId::between_leases_and_promotion);
-    settle_compensations(session, report);
-    auto promoted = session.write(sql::promote_due, {page});
-    report.promoted += promoted[0]["promoted"].as<int>();
-    report.more = report.more || promoted[0]["more"].as<bool>();
-    return report;
 }
 
 // Compensations that may run count as promoted: both wake the leaser.

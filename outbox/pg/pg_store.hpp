@@ -85,6 +85,8 @@ class PgStore : public Store {
         std::string seq = "0";
     };
     MaintenanceReport run_maintenance(Session& session, bool judge_workers);
+    void expire_operations(Session& session, const std::string& page, MaintenanceReport& report);
+    void expire_leases(Session& session, const Parameters& parameters, MaintenanceReport& report);
     void settle_compensations(Session& session, MaintenanceReport& report);
 
     void tell(const std::optional<TimelineChange>& change) const;

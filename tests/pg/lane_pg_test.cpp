@@ -277,10 +277,18 @@ TEST_CASE("statements are timed under the names of their files") {
     outbox::pg::PgStore store(database.dsn(), outbox::WorkerId(tests::kWorker), &statements);
     wait_for(store.heartbeat({outbox::WorkerId(tests::kWorker), "n", "1", {}}));
     wait_for(store.maintain(true));
+    // Nothing is due: one look, and no more.
+    CHECK(statements.names() == "heartbeat check_timeline settle_timeline find_due ");
+    database.connect().run(
+        "INSERT INTO outbox.tool (tool, effect, revision) VALUES ('t', 'read', 'r'); "
+        "INSERT INTO outbox.operation (operation_id, tool, expires_at) "
+        "VALUES ('a', 't', now() - interval '1 s')"
+    );
+    wait_for(store.maintain(true));
     CHECK(
         statements.names() ==
-        "heartbeat check_timeline settle_timeline expire_operations expire_leases "
-        "settle_compensations promote_due "
+        "heartbeat check_timeline settle_timeline find_due "
+        "find_due expire_operations announce_done expire_leases settle_compensations promote_due "
     );
 }
 

@@ -83,6 +83,7 @@ void check_hot_plans(Session& session) {
     check_scans(
         "settle compensations", plan(session, outbox::sql::settle_compensations, "500, 0, 0"), kCtid
     );
+    check_scans("due", plan(session, outbox::sql::find_due, "true"), "queue_due");
     check_scans("expire leases", plan(session, outbox::sql::expire_leases, "500, true"), kCtid);
     check_scans("expire operations", plan(session, outbox::sql::expire_operations, "500"), kCtid);
     check_scans("lock attempt", plan(session, outbox::sql::lock_attempt, "1, 1, 1"), "queue_pkey");
