@@ -45,12 +45,20 @@ export const withToken = (w, more = {}) => w.start({
   admin: { token_file: w.write('token', `${token}\n`), ...more.admin },
 });
 
-// An operation of a tool that nobody serves, in a state that a person has to end.
+// An operation in a state that a person has to end. In one transaction, so that no daemon takes it before.
 export async function unknown(w, id, attention = 'manual', tool = 'refund_order') {
-  await w.db.query(`INSERT INTO outbox.operation (operation_id, tool, arguments, run_id) VALUES ($1, $2, '{"order": "A-1", "amount": 20.00}', 'run-7')`, [id, tool]);
-  await w.db.query(`UPDATE outbox.queue q SET status = 'unknown', lease_epoch = 2, attempt_epoch = 1, attempts = 1, due_at = 'infinity', probes = 3,
-     unknown_since = now() - interval '42 min', attention = $2, started_at = now() - interval '43 min', deadline_at = now() - interval '42 min',
-     error = '{"code": "timeout", "message": "No answer within 20 s."}' FROM outbox.operation o WHERE o.seq = q.seq AND o.operation_id = $1`, [id, attention]);
-  await w.db.query(`INSERT INTO outbox.event (operation_id, kind, epoch, detail) VALUES ($1, 'unknown', 2, '{"code": "timeout", "cause": "timeout", "message": "No answer within 20 s."}'),
-     ($1, 'attention', 2, jsonb_build_object('attention', $2::text))`, [id, attention]);
+  const client = await w.db.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query(`INSERT INTO outbox.operation (operation_id, tool, arguments, run_id, created_at) VALUES ($1, $2, '{"order": "A-1", "amount": 20.00}', 'run-7', now() - interval '44 min')`, [id, tool]);
+    await client.query(`UPDATE outbox.queue q SET status = 'unknown', lease_epoch = 2, attempt_epoch = 1, attempts = 1, due_at = 'infinity', probes = 3,
+       unknown_since = now() - interval '42 min', attention = $2, started_at = now() - interval '43 min', deadline_at = now() - interval '42 min',
+       error = '{"code": "timeout", "message": "No answer within 20 s."}' FROM outbox.operation o WHERE o.seq = q.seq AND o.operation_id = $1`, [id, attention]);
+    await client.query(`INSERT INTO outbox.event (operation_id, kind, epoch, at, detail) VALUES
+       ($1, 'unknown', 2, now() - interval '42 min', '{"code": "timeout", "cause": "timeout", "message": "No answer within 20 s."}'),
+       ($1, 'attention', 2, now() - interval '40 min', jsonb_build_object('attention', $2::text))`, [id, attention]);
+    await client.query(`COMMIT`);
+  } finally {
+    client.release();
+  }
 }

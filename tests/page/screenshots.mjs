@@ -2,10 +2,18 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { closableTool, ticketTool } from '../e2e/config.mjs';
 import { story } from '../e2e/world.mjs';
 import { openBrowser, openPage, unknown, withToken } from './browser.mjs';
 
 const folder = path.resolve(process.argv[2] ?? process.env.FOLDER ?? path.join(path.dirname(fileURLToPath(import.meta.url)), '../../docs'));
+
+const refundTool = (url) => {
+  const tool = ticketTool(url, { arguments: { type: 'object' } });
+  Object.assign(tool.execute, { url: `${url}/refunds`, json: { order: '{{ arguments.order }}', amount: '{{ arguments.amount }}', reference: '{{ operation.key }}' } });
+  Object.assign(tool.reconcile, { url: `${url}/refunds`, must_equal: { '/order': '{{ arguments.order }}' } });
+  return tool;
+};
 
 async function fill(w) {
   await w.desk.plan('T-4712', { posts: ['refuse'] });
@@ -23,26 +31,23 @@ async function fill(w) {
 
 story('screenshots', async (w) => {
   mkdirSync(folder, { recursive: true });
-  const daemon = await withToken(w);
+  const daemon = await withToken(w, { tools: { create_ticket: closableTool(w.desk.url), send_report: ticketTool(w.desk.url), refund_order: refundTool(w.desk.url) } });
   await fill(w);
   const browser = await openBrowser();
   const shots = [
     ['page-overview', '', {}],
-    ['page-overview-dark', '', { colorScheme: 'dark' }],
-    ['page-operations', '#/operations', {}],
-    ['page-operation', '#/operation/T-4713', {}],
-    ['page-operation-dark', '#/operation/refund-A-1', { colorScheme: 'dark' }],
+    ['page-operation', '#/operation/refund-A-1', { colorScheme: 'dark' }],
     ['page-phone', '', { viewport: { width: 390, height: 844 } }],
-    ['page-phone-list', '#/operations', { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }],
   ];
   try {
     for (const [name, hash, options] of shots) {
       const page = await openPage(browser, daemon, { hash, ...options });
       await page.waitForSelector('#live[data-state="live"]');
+      await page.waitForTimeout(300);
       await page.screenshot({ path: path.join(folder, `${name}.png`) });
-      if (name === 'page-operation-dark') {
+      if (name === 'page-operation') {
         await page.click('[data-act="resolve"]');
-        await page.screenshot({ path: path.join(folder, 'page-dialog.png') });
+        await page.screenshot({ path: path.join(folder, 'page-resolve.png') });
       }
       if (page.faults.length) console.log(name, page.faults);
       await page.context().close();
