@@ -28,7 +28,7 @@ async function paceOnce(bench, contestant, perSecond, seconds, { pinned = false,
       const value = await worker.metrics?.();
       return value && ['count', 'sum'].map((what) => value(`outboxd_database_statement_seconds_${what}`, 'lease_operations'));
     };
-    const marks = !pinned ? [] : [leases(), ...[window, seconds - window, seconds].map((at) => sleep(at * 1000).then(leases))];
+    const marks = !pinned ? [] : [leases(), ...[window, seconds - window, seconds].map((at) => sleep(at * 1000).then(leases).catch(() => undefined))];
     const [began, before] = [now(), clusterCpu(bench.cluster.pid)];
     const acknowledged = [];
     const sends = [];
@@ -55,7 +55,7 @@ async function paceOnce(bench, contestant, perSecond, seconds, { pinned = false,
     const mean = (from, to) => Number((1000 * (to[1] - from[1]) / (to[0] - from[0])).toFixed(2));
     return {
       first_p50: first.p50, first_p99: first.p99, last_p50: last.p50, last_p99: last.p99, dead, ...figures,
-      ...(a && { lease_ms_first: mean(a, b), lease_ms_last: mean(c, d) }),
+      ...(a && b && c && d && { lease_ms_first: mean(a, b), lease_ms_last: mean(c, d) }),
     };
   } finally {
     await reader.end();
@@ -65,21 +65,22 @@ async function paceOnce(bench, contestant, perSecond, seconds, { pinned = false,
   }
 }
 
-export async function pickup(bench, { rounds, seconds, who }) {
+export async function pickup(bench, { rounds, seconds, who, paces }) {
   for (let round = 1; round <= rounds; round++) {
     const turns = contestants.filter((c) => who(c.name));
     if (round % 2 === 0) turns.reverse();
     for (const contestant of turns) {
-      for (const perSecond of [5, 20, 500]) {
+      for (const perSecond of paces) {
         bench.record(`pickup ${perSecond}`, contestant.name, round, await paceOnce(bench, contestant, perSecond, perSecond < 20 ? 2 * seconds : seconds));
       }
     }
   }
 }
 
-export async function pinned(bench, { seconds, window, who }) {
+export async function pinned(bench, { seconds, others, window, who }) {
   for (const contestant of contestants.filter((c) => who(c.name))) {
-    bench.record('pinned', contestant.name, 1, await paceOnce(bench, contestant, 500, seconds, { pinned: true, window }));
+    const long = contestant.name === 'outboxd' ? seconds : seconds * others;
+    bench.record('pinned', contestant.name, 1, { seconds: long, ...await paceOnce(bench, contestant, 500, long, { pinned: true, window: Math.min(window, long / 2) }) });
   }
 }
 
@@ -89,7 +90,7 @@ export async function idle(bench, { seconds, who }) {
     const worker = await contestant.start(bench, database, { mode: 'pace', concurrency: 256, expect: -1 });
     try {
       await worker.ready();
-      await sleep(seconds < 5 ? 500 : 6000);
+      await sleep(seconds < 5 ? 500 : 4000);
       const db = await bench.client('postgres');
       await db.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
       const statements = async () => Number((await db.query(`SELECT coalesce(sum(s.calls), 0) AS n FROM pg_stat_statements s

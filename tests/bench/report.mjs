@@ -44,12 +44,15 @@ export function report(bench, { size, rounds, version, machine, took }) {
       (n) => [of(experiment, n, 'p50'), of(experiment, n, 'p99'), of(experiment, n, 'max'), of(experiment, n, 'database_cpu_percent')]);
   }
   section('A pinned snapshot, 500 per second: pickup, ms', 'pinned',
-    ['p50 first', 'p99 first', 'p50 last', 'p99 last', 'lease ms first', 'last', 'dead rows', 'database, % of a core', 'never picked up'],
-    (n) => ['first_p50', 'first_p99', 'last_p50', 'last_p99', 'lease_ms_first', 'lease_ms_last', 'dead', 'database_cpu_percent', 'missing'].map((key) => of('pinned', n, key)));
+    ['seconds', 'p50 first', 'p99 first', 'p50 last', 'p99 last', 'lease ms first', 'last', 'dead rows', 'database, % of a core', 'never picked up'],
+    (n) => ['seconds', 'first_p50', 'first_p99', 'last_p50', 'last_p99', 'lease_ms_first', 'lease_ms_last', 'dead', 'database_cpu_percent', 'missing'].map((key) => of('pinned', n, key)));
   section('Memory, MiB', 'memory', ['1,000 in flight', 'first tenth of a drain', 'last tenth', 'most', 'operations'],
     (n) => ['mib_1000_in_flight', 'mib_first_tenth', 'mib_last_tenth', 'mib_most', 'rows'].map((key) => of('memory', n, key)));
   section('Idle', 'idle', ['statements/s', 'database, % of a core', 'worker, % of a core'],
     (n) => ['statements_per_second', 'database_cpu_percent', 'worker_cpu_percent'].map((key) => of('idle', n, key)));
+  section('With so many finished operations behind it', 'growth',
+    ['inserts/s', 'insert, database µs', 'drained/s', 'drain, database µs', 'index of ids, MiB', 'operation, MiB', 'outcome, MiB'],
+    (n) => ['insert_tps', 'insert_us', 'drain_rate', 'database_us', 'id_index_mib', 'operation_mib', 'outcome_mib'].map((key) => grouped(of('growth', n, key))));
   for (const experiment of new Set(bench.records.map((r) => r.experiment).filter((e) => e.startsWith('planner')))) {
     section(`Planner's transaction${experiment.slice('planner'.length)}`, experiment, ['transactions/s', 'of bare', 'database µs', 'WAL bytes'],
       (n) => [grouped(Math.round(of(experiment, n, 'tps'))), of(experiment, n, 'ratio')?.toFixed(2), Math.round(of(experiment, n, 'cpu')), Math.round(of(experiment, n, 'wal'))]);

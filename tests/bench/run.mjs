@@ -2,7 +2,8 @@
 // contestants in turn within each round.
 //
 //   node run.mjs [--quick | --smoke] [--only drain,planner,…] [--who outboxd,graphile,…] [--rounds N] [--out FILE]
-// experiments: drain planner pickup http backlog pinned memory idle. --smoke: does it still work?
+// experiments: drain planner pickup http backlog pinned memory idle, and, where it is named, growth
+// [--rows N]. --smoke: does it still work?
 // writes a JSON line per figure and, at the end, tables for docs/benchmarks.md. Node 22 or newer; ./dev
 // bench brings one.
 import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
@@ -13,6 +14,7 @@ import { Program } from '../e2e/util.mjs';
 import { Bench } from './bench.mjs';
 import { clientAlone, outboxd } from './contestants.mjs';
 import { backlog, drain, http, memory } from './drain.mjs';
+import { growth } from './growth.mjs';
 import { idle, pickup, pinned } from './pace.mjs';
 import { report } from './report.mjs';
 
@@ -25,7 +27,7 @@ const at = (smoke, quick, full) => ({ smoke, quick, full })[size];
 const listed = (name) => option(name)?.split(',');
 const [only, people] = [listed('only'), listed('who')];
 const who = (name) => !people || people.includes(name);
-const rounds = Number(option('rounds') ?? at(1, 3, 3));
+const rounds = Number(option('rounds') ?? at(1, 2, 3));
 const out = option('out') ?? `build/bench/${new Date().toISOString().slice(0, 16).replace(':', '')}-${size}`;
 mkdirSync(path.dirname(out), { recursive: true });
 const lines = createWriteStream(`${out}.jsonl`);
@@ -48,15 +50,19 @@ async function planner(bench) {
   }
 }
 
+// Sizes: about 20 minutes in full, 6 in quick form, where some take part in the longest ones only.
+const some = (name) => who(name) && (size === 'full' || only || ['outboxd', 'graphile'].includes(name));
 const experiments = {
   drain: (bench) => drain(bench, { rounds, rows: at(2000, 50_000, 50_000), who }),
   planner: (bench) => size === 'smoke' && !only ? undefined : planner(bench),
-  pickup: (bench) => pickup(bench, { rounds: at(1, 1, rounds), seconds: at(1, 5, 10), who }),
-  http: (bench) => http(bench, { rounds, rows: at(1000, 10_000, 20_000), who, clientAlone }),
+  pickup: (bench) => pickup(bench, { rounds: at(1, 1, rounds), seconds: at(1, 3, 4), who, paces: only ? [5, 20, 500] : [5, 500] }),
+  http: (bench) => http(bench, { rounds: at(1, 1, rounds), rows: at(1000, 10_000, 20_000), who, clientAlone }),
   backlog: (bench) => backlog(bench, { rounds: at(1, 1, rounds), rows: at(5000, 300_000, 1_000_000), expect: at(1000, 50_000, 50_000), who }),
-  pinned: (bench) => pinned(bench, { seconds: at(2, 20, 120), window: at(1, 5, 15), who }),
+  // The peers for half as long, which can only be in their favour; alone, as long as ours.
+  pinned: (bench) => pinned(bench, { seconds: at(2, 20, 120), others: only ? 1 : 0.5, window: at(1, 5, 15), who: some }),
   memory: (bench) => memory(bench, { rows: at(5000, 50_000, 1_000_000), outboxd, rss }),
-  idle: (bench) => idle(bench, { seconds: at(1, 8, 20), who }),
+  idle: (bench) => idle(bench, { seconds: at(1, 5, 15), who: some }),
+  growth: (bench) => only ? growth(bench, { rows: Number(option('rows') ?? at(20_000, 200_000, 10_000_000)), seconds: at(1, 5, 10) }) : undefined,
 };
 for (const name of only ?? []) {
   if (!experiments[name]) throw new Error(`no experiment '${name}'; there are ${Object.keys(experiments).join(', ')}`);
