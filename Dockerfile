@@ -14,7 +14,7 @@ RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     ca-certificates libpqxx-6.4 libfmt9 libyaml-cpp0.7 libprometheus-cpp-core1.0 libssl3 zlib1g \
     libsystemd0 libre2-9 libboost-json1.81.0 libboost-url1.81.0 \
- && rm -rf /var/lib/apt/lists/* \
+ && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
  && useradd --system --uid 10001 --user-group --no-create-home --home-dir / --shell /usr/sbin/nologin outboxd
 COPY --from=build /src/build/release/outboxd /usr/bin/outboxd
 # By number: Kubernetes' runAsNonRoot does not read /etc/passwd.

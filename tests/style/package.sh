@@ -77,8 +77,9 @@ as_postgres() { inside setpriv --reuid postgres --regid postgres --init-groups "
 as_postgres createdb -E UTF8 -T template0 planner
 echo 'made-up' >"$root/etc/outboxd/secrets/mine"
 # What README says to type is typed. The root has no sudo; what needs systemd or a keyboard is done here.
-printf '#!/bin/sh\nif [ "$1" = -u ]; then user=$2; shift 2; exec runuser -u "$user" -- "$@"; fi\nexec "$@"\n' >"$root/usr/local/bin/sudo"
-chmod 755 "$root/usr/local/bin/sudo"
+mkdir -p "$root/tmp/bin"
+printf '#!/bin/sh\nif [ "$1" = -u ]; then user=$2; shift 2; exec runuser -u "$user" -- "$@"; fi\nexec "$@"\n' >"$root/tmp/bin/sudo"
+chmod 755 "$root/tmp/bin/sudo"
 sed -n '/^## As a service/,/^## /s/^    //p' README.md | grep -vE 'dev package|sudoedit|systemctl|curl' >"$root/tmp/readme.sh"
 [ "$(grep -c '^sudo\|^echo' "$root/tmp/readme.sh")" = 5 ] || die "README's steps are not the ones this test knows: $(cat "$root/tmp/readme.sh")"
 cat >"$root/etc/outboxd/outboxd.yaml" <<YAML
@@ -93,7 +94,7 @@ tools:
     execute: { type: log }
 YAML
 
-inside env PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -e /tmp/readme.sh >"$root.readme" 2>&1 || { cat "$root.readme" >&2; die "what README says fails"; }
+inside env PATH=/tmp/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -e /tmp/readme.sh >"$root.readme" 2>&1 || { cat "$root.readme" >&2; die "what README says fails"; }
 grep -qx ok "$root.readme" || { cat "$root.readme" >&2; die "check-config does not say ok"; }
 
 unit() { sed -n "s/^$1=//p" "$root"/lib/systemd/system/outboxd.service "$root"/usr/lib/systemd/system/outboxd.service 2>/dev/null | head -n 1; }
