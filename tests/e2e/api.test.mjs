@@ -245,7 +245,7 @@ story('a body that is not what the function takes is refused with its place', as
   refused(await post(path('x', 'retry'), { reason: '  ' }), 400, { sqlstate: 'OB400' });
   refused(await post(`${path('x', 'retry')}?reason=x`), 400, { parameter: 'reason' });
   // Larger than anything the server reads: it answers, or hangs up while more is still on its way.
-  const large = await post(path('x', 'retry'), { reason: 'r'.repeat(1_100_000) }).catch(() => null);
+  const large = await post(path('x', 'retry'), { reason: 'r'.repeat(40_000_000) }).catch(() => null);
   if (large) refused(large, 413);
   for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) refused(await ask(method, path('x'), undefined), 405);
   assert.equal((await ask('HEAD', path('x'), undefined)).status, 200);
