@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -30,13 +31,29 @@ struct Embedded {
     std::string data_dir = "./.outboxd/postgres";
 };
 
+// One of several databases that a daemon serves; its name is its namespace.
+struct Source {
+    std::string name;
+    Secret dsn;
+    Mark mark;
+};
+
 struct Database {
     Secret dsn;
     std::string key_namespace = "default";
     std::optional<Embedded> embedded;
-    Mark mark;  // of the section, for what is found out later
+    std::vector<Source> sources;  // instead of the three above
+    Mark mark;                    // of the section, for what is found out later
     // False: --database or OUTBOXD_DATABASE has to name one.
-    [[nodiscard]] bool declared() const { return embedded || !dsn.value.empty(); }
+    [[nodiscard]] bool declared() const {
+        return embedded || !dsn.value.empty() || !sources.empty();
+    }
+    [[nodiscard]] const Source* find(std::string_view name) const {
+        for (const auto& source : sources) {
+            if (source.name == name) return &source;
+        }
+        return nullptr;
+    }
 };
 
 struct Worker {

@@ -80,6 +80,18 @@ Value list(const std::vector<std::string>& items) {
 
 Value database(const Database& in) {
     auto out = mapping();
+    if (!in.sources.empty()) {
+        Value sources;
+        sources.kind = Kind::sequence;
+        for (const auto& source : in.sources) {
+            auto one = mapping();
+            set(one, "name", text(source.name));
+            set(one, "dsn", secret(source.dsn));
+            sources.items.push_back(std::move(one));
+        }
+        set(out, "sources", std::move(sources));
+        return out;
+    }
     if (!in.dsn.value.empty()) set(out, "dsn", secret(in.dsn));
     if (in.embedded) {
         auto embedded = mapping();

@@ -70,6 +70,7 @@ const sections = (title, node) => {
 };
 sections('The file', schema);
 const defs = [
+  ['An item of `database.sources`', 'source'],
   ['`credentials.NAME`, kind bearer', 'credential_bearer'], ['`credentials.NAME`, kind basic', 'credential_basic'], ['`credentials.NAME`, kind header', 'credential_header'],
   ['`credentials.NAME`, kind query', 'credential_query'], ['`credentials.NAME`, kind oauth2_client_credentials', 'credential_oauth2_client_credentials'],
   ['`credentials.NAME`, kind standard_webhooks', 'credential_standard_webhooks'], ['`credentials.NAME`, kind mtls', 'credential_mtls'],

@@ -18,20 +18,116 @@ void read_embedded(MapReader& database, Database& out) {
     out.embedded = std::move(embedded);
 }
 
-void check_namespace(MapReader& in, const Database& database) {
-    const auto* found = in.value("namespace");
-    if (!found || found->unresolved) return;
-    const auto& name = database.key_namespace;
+// It goes into every provider key.
+bool good_namespace(const std::string& name) {
     bool fine = name.size() <= 100;
     for (const char c : name) fine = fine && static_cast<unsigned char>(c) > 0x20 && c != 0x7f;
-    if (!fine) {
-        in.error(
-            *found,
-            "namespace",
-            "must be at most 100 characters without spaces",
-            "it goes into every provider key, for ever: a short word is best"
+    return fine;
+}
+
+void check_namespace(MapReader& in, const Database& database) {
+    const auto* found = in.value("namespace");
+    if (!found || found->unresolved || good_namespace(database.key_namespace)) return;
+    in.error(
+        *found,
+        "namespace",
+        "must be at most 100 characters without spaces",
+        "it goes into every provider key, for ever: a short word is best"
+    );
+}
+
+bool read_dsn(MapReader& in, Secret& out) {
+    const auto* dsn = in.member("dsn");
+    if (!dsn || !in.string("dsn", out.value)) return false;
+    out.source = dsn->value.source;
+    out.mark = dsn->value.mark;
+    if (holds_literal_password(out.source.empty() ? out.value : out.source)) {
+        in.diagnostics().warning(
+            out.mark,
+            in.path() + ".dsn: a password in the file itself",
+            "use ${cred:name}, ${file:/path} or ${env:VAR}"
         );
     }
+    return true;
+}
+
+void check_name(MapReader& in, const Source& source, const Database& before) {
+    const auto* name = in.value("name");
+    if (!name || name->unresolved) return;
+    if (!good_namespace(source.name)) {
+        in.error(
+            *name,
+            "name",
+            "must be 1 to 100 characters without spaces",
+            "it is the namespace of the provider keys, for ever: a short word is best"
+        );
+    } else if (before.find(source.name) != nullptr) {
+        in.error(
+            *name,
+            "name",
+            fmt::format("{} is the name of two sources", shown(*name)),
+            "equal names would give equal operation ids in both databases the same provider key"
+        );
+    }
+}
+
+Source read_source(
+    const Value& item, const std::string& path, const Database& before, Diagnostics& diagnostics
+) {
+    MapReader in(&item, item.mark, path, diagnostics);
+    Source source;
+    source.mark = item.mark;
+    if (in.require("name", "a short word for the database: it is the namespace of its keys")) {
+        if (in.string("name", source.name)) check_name(in, source, before);
+    }
+    if (in.require("dsn", "libpq keywords or a URI, for example ${cred:orders_dsn}")) {
+        read_dsn(in, source.dsn);
+    }
+    for (const auto& other : before.sources) {
+        const auto* dsn = in.value("dsn");
+        if (!dsn || dsn->unresolved || source.dsn.value != other.dsn.value) continue;
+        in.error(
+            *dsn,
+            "dsn",
+            fmt::format("is that of {}, too", other.name),
+            "one outbox has one namespace: leave one of the two out"
+        );
+    }
+    in.finish();
+    return source;
+}
+
+// What one database has to say for itself is said by each source here.
+void read_sources(MapReader& in, Database& out) {
+    const auto* list = in.member("sources");
+    if (!list) return;
+    for (const char* key : {"dsn", "embedded", "namespace"}) {
+        const auto* other = in.member(key);
+        if (!other) continue;
+        in.diagnostics().error(
+            other->key_mark,
+            fmt::format("database.{} and database.sources exclude each other", key),
+            "each source has a dsn of its own, and its name is its namespace"
+        );
+    }
+    if (list->value.unresolved) return;
+    const bool is_list = list->value.is(Value::Kind::sequence);
+    if (!is_list || list->value.items.empty()) {
+        in.error(
+            list->value,
+            "sources",
+            is_list ? "must name a database"
+                    : fmt::format("must be a list of databases, not {}", shown(list->value)),
+            "sources: [ { name: orders, dsn: … }, { name: support, dsn: … } ]"
+        );
+        return;
+    }
+    for (std::size_t i = 0; i < list->value.items.size(); ++i) {
+        const auto path = fmt::format("database.sources[{}]", i);
+        out.sources.push_back(read_source(list->value.items[i], path, out, in.diagnostics()));
+    }
+    // What shows a request without saying whose it is takes the first.
+    out.key_namespace = out.sources.front().name;
 }
 
 }  // namespace
@@ -39,21 +135,9 @@ void check_namespace(MapReader& in, const Database& database) {
 void read_database(MapReader& root, Database& out) {
     auto in = root.section("database");
     out.mark = in.key_mark();
-    in.refuse("sources", "is not in this version", "use dsn: one daemon serves one database");
     read_embedded(in, out);
     if (const auto* dsn = in.member("dsn")) {
-        if (in.string("dsn", out.dsn.value)) {
-            out.dsn.source = dsn->value.source;
-            out.dsn.mark = dsn->value.mark;
-            const auto& written = out.dsn.source.empty() ? out.dsn.value : out.dsn.source;
-            if (holds_literal_password(written)) {
-                in.diagnostics().warning(
-                    dsn->value.mark,
-                    "database.dsn: a password in the file itself",
-                    "use ${cred:name}, ${file:/path} or ${env:VAR}"
-                );
-            }
-        }
+        read_dsn(in, out.dsn);
         if (out.embedded) {
             in.diagnostics().error(
                 dsn->key_mark,
@@ -64,6 +148,7 @@ void read_database(MapReader& root, Database& out) {
     }
     in.string("namespace", out.key_namespace);
     check_namespace(in, out);
+    read_sources(in, out);
     in.finish();
 }
 

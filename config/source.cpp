@@ -159,7 +159,9 @@ void merge(Value& root, Value included, Diagnostics& diagnostics) {
 void drop_dsn(Value& root) {
     for (auto& section : root.members) {
         if (section.key != "database") continue;
-        std::erase_if(section.value.members, [](const auto& m) { return m.key == "dsn"; });
+        std::erase_if(section.value.members, [](const auto& m) {
+            return m.key == "dsn" || m.key == "sources";
+        });
     }
 }
 

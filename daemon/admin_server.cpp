@@ -50,8 +50,9 @@ AdminServer::AdminServer(
         return response;
     });
     add_text("/readyz", [readiness = std::move(readiness)] {
-        auto missing = readiness();
-        return missing ? problem(503, "Not ready", *missing) : text("ready\n");
+        const auto ready = readiness();
+        return ready.missing ? problem(503, "Not ready", *ready.missing)
+                             : text("ready\n" + ready.note);
     });
 }
 

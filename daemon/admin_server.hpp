@@ -15,8 +15,12 @@ namespace outboxd {
 // add to it. One place (AdminGuard) decides who may ask; handlers only answer.
 class AdminServer {
  public:
-    // Empty when ready, else a sentence that says what is missing.
-    using Readiness = std::function<std::optional<std::string>()>;
+    // What /readyz says.
+    struct Ready {
+        std::optional<std::string> missing;  // a sentence; empty when ready
+        std::string note{};                  // what is not well all the same; lines
+    };
+    using Readiness = std::function<Ready()>;
 
     struct Route {
         std::string method;  // GET answers HEAD as well

@@ -25,6 +25,10 @@ class Api {
     void use(const config::Config& config);
     // Before the server runs; the API outlives it.
     void serve_on(AdminServer& server);
+    // For who serves several: one request, which the server's guard let pass.
+    asio::awaitable<ServerResponse> answer(ServerRequest request) {
+        return request.method == "POST" ? post(std::move(request)) : get(std::move(request));
+    }
 
  private:
     using Path = std::vector<std::string>;

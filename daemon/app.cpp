@@ -21,9 +21,8 @@
 #include "daemon/sd_notify.hpp"
 #include "daemon/text.hpp"
 #include "daemon/version.hpp"
-#include "outbox/pg/client.hpp"
-#include "outbox/pg/migrator.hpp"
 #include "outbox/pg/pg_error.hpp"
+#include "outbox/shared_limit.hpp"
 #include "tools/toolset.hpp"
 
 namespace outboxd {
@@ -44,10 +43,34 @@ std::vector<std::string> names_of(const config::Config& config) {
     return names;
 }
 
+// Of the databases: with one alone, its namespace.
+std::vector<std::string> sources_of(const config::Database& database) {
+    if (database.sources.empty()) return {database.key_namespace};
+    std::vector<std::string> names;
+    for (const auto& source : database.sources) names.push_back(source.name);
+    return names;
+}
+
+// What a reload cannot change.
+bool same_sources(const config::Database& a, const config::Database& b) {
+    const auto same = [](const config::Source& one, const config::Source& other) {
+        return one.name == other.name && one.dsn.value == other.dsn.value;
+    };
+    return std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), same);
+}
+
 std::vector<std::string> credentials_of(const config::Config& config) {
     std::vector<std::string> names;
     for (const auto& [name, credential] : config.credentials) names.push_back(name);
     return names;
+}
+
+std::vector<SourceApis::Database> api_databases(const AppOptions& options) {
+    const auto& database = options.config.database;
+    if (database.sources.empty()) return {{database.key_namespace, options.dsn}};
+    std::vector<SourceApis::Database> all;
+    for (const auto& source : database.sources) all.push_back({source.name, source.dsn.value});
+    return all;
 }
 
 AdminOptions admin_options(const config::Admin& admin) {
@@ -56,56 +79,65 @@ AdminOptions admin_options(const config::Admin& admin) {
     };
 }
 
-// What agents are offered; the loader has refused what cannot be.
-std::shared_ptr<const mcp::Offer> offer_of(const config::Config& config) {
-    auto made = mcp::Offer::make(config, {});
-    if (!made.offer) throw CommandError(kConfiguration, made.problem);
-    return std::move(made.offer);
-}
-
 }  // namespace
 
 App::App(AppOptions options, StderrLog& log)
     : options_(std::move(options)),
       log_(log),
-      databases_(options_.dsn, &failpoints_),
       signals_(io_, SIGINT, SIGTERM, SIGHUP),
       metrics_(
           names_of(options_.config),
-          options_.config.database.key_namespace,
+          sources_of(options_.config.database),
           {.version = kVersion, .commit = kCommit}
       ),
-      ledger_(options_.dsn, io_.get_executor()),
-      face_(ledger_, log_, offer_of(options_.config), options_.config.mcp.wait),
-      http_face_(io_.get_executor(), face_, options_.config.mcp.run_header),
+      gates_(&metrics_.of(0)),
+      faces_(io_.get_executor(), api_databases(options_), log_, options_.config),
       admin_(
           io_.get_executor(),
           admin_options(options_.config.admin),
           metrics_,
           [this] { return readiness(); }
       ),
-      api_(io_.get_executor(), options_.dsn, options_.config),
-      working_(
+      api_(io_.get_executor(), api_databases(options_), options_.config),
+      ending_(
           io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }
       ),
       supporting_(
           io_.get_executor(), [this](const auto& name, const auto& what) { escaped(name, what); }
       ),
       stop_(io_.get_executor()),
-      sample_bell_(io_.get_executor()),
-      retention_bell_(io_.get_executor()),
       watchdog_bell_(io_.get_executor()),
       postgres_bell_(io_.get_executor()) {
     metrics_.add_credentials(credentials_of(options_.config));
     api_.serve_on(admin_);
     serve_page_on(admin_);
-    admin_.add({
-        .method = "POST",
-        .path = "/mcp",
-        .access = Access::write,
-        .handler = [this](ServerRequest request) { return http_face_.post(std::move(request)); },
-    });
+    faces_.serve_on(admin_);
     arm_failpoints();
+    add_sources();
+}
+
+void App::add_sources() {
+    const auto& database = options_.config.database;
+    std::vector<SourceOptions> all;
+    for (const auto& source : database.sources) {
+        all.push_back({.name = source.name, .dsn = source.dsn.value, .alone = false});
+    }
+    if (all.empty()) {
+        all.push_back(
+            {.name = database.key_namespace, .dsn = options_.dsn, .postgres = options_.postgres}
+        );
+    }
+    for (auto& one : all) {
+        sources_.push_back(std::make_unique<Source>(
+            std::move(one),
+            io_.get_executor(),
+            options_.config,
+            log_,
+            failpoints_,
+            metrics_.of(sources_.size()),
+            [this] { request_stop(kNo); }
+        ));
+    }
 }
 
 void App::arm_failpoints() {
@@ -121,33 +153,47 @@ void App::arm_failpoints() {
 }
 
 int App::run() {
-    auto tools = compile(options_.config, options_.diagnostics);
-    if (!tools) throw ConfigurationError(options_.diagnostics);
+    auto toolsets = compile(options_.config, options_.diagnostics);
+    if (toolsets.empty()) throw ConfigurationError(options_.diagnostics);
     supporting_.spawn("signals", handle_signals());
-    wait_for_database();
+    serve_all(std::move(toolsets));
+    open_sources();
     if (stop_requests_ > 0) return kDone;
-    start_generation(options_.config, std::move(tools));
     supporting_.spawn("main", serve());
     io_.run();
-    // A tool that does not let go of its call must not keep the process; its operation is unknown.
-    for (const auto& generation : generations_) {
-        if (generation->engine().idle()) continue;
-        log_.error("a tool did not end when it was cut, exiting without it");
+    if (unserved_) throw *unserved_;
+    // A tool that does not let go of its call, or a database that does not answer, must not keep
+    // the process; what was under way is unknown.
+    const auto idle = [](const auto& source) { return source->idle(); };
+    if (!std::all_of(sources_.begin(), sources_.end(), idle)) {
+        log_.error("something under way did not end when it was cut, exiting without it");
         if (options_.postgres != nullptr) options_.postgres->stop();
         std::_Exit(kNo);
     }
+    const auto checking = [](const auto& source) { return source->checking(); };
+    if (std::any_of(sources_.begin(), sources_.end(), checking)) std::_Exit(exit_code_);
     return exit_code_;
 }
 
+// One alone is waited for, as nothing can be done without it. Several are opened each in its time.
+void App::open_sources() {
+    if (sources_.size() > 1) {
+        for (auto& source : sources_) source->keep_opening();
+        return;
+    }
+    wait_for_database(*sources_.front());
+    if (stop_requests_ == 0) sources_.front()->open();
+}
+
 // Blocks: nothing else runs yet but the signals.
-void App::wait_for_database() {
+void App::wait_for_database(Source& source) {
     const auto start = std::chrono::steady_clock::now();
     auto pause = 100ms;
     for (;;) {
         io_.poll();
         if (stop_requests_ > 0) return;
         try {
-            return check_database();
+            return source.check();
         } catch (const outbox::StoreError& error) {
             using Kind = outbox::StoreError::Kind;
             const bool temporary = error.kind() != Kind::bug && error.kind() != Kind::data;
@@ -164,71 +210,35 @@ void App::wait_for_database() {
     }
 }
 
-void App::check_database() {
-    if (options_.postgres != nullptr) outbox::pg::migrate(options_.dsn);  // ours alone
-    const auto state = outbox::pg::schema_state(options_.dsn);
-    if (state.fit != outbox::pg::SchemaFit::fits) {
-        throw CommandError(kSchemaMismatch, state.message);
-    }
-    const auto& wanted = options_.config.database.key_namespace;
-    outbox::pg::Client client(options_.dsn);
-    const std::string recorded = client.claim_namespace(wanted);
-    if (recorded != wanted) {
-        throw CommandError(
-            kConfiguration,
-            fmt::format(
-                "database.namespace is {} here, but this outbox was started with {}; every "
-                "provider key depends on it",
-                wanted,
-                recorded
-            )
-        );
-    }
-}
-
-std::unique_ptr<outbox::Toolset> App::compile(
-    const config::Config& config, config::Diagnostics& diagnostics
-) {
-    auto tools = tools::build_toolset(
+App::Toolsets App::compile(const config::Config& config, config::Diagnostics& diagnostics) {
+    std::vector<outbox::SqlDatabases*> databases;
+    for (auto& source : sources_) databases.push_back(&source->databases());
+    auto toolsets = tools::build_toolsets(
         config,
         diagnostics,
         {.executor = io_.get_executor(),
          .failpoints = failpoints_,
          .log = log_,
-         .observer = &metrics_,
-         .databases = &databases_,
-         .gates = &gates_}
+         .observer = &metrics_.of(0),
+         .databases = nullptr,
+         .gates = &gates_},
+        databases
     );
     diagnostics.sort();
     for (const auto& diagnostic : diagnostics.all()) {
         if (diagnostic.severity != config::Severity::warning) continue;
         log_.warn("in the configuration", {{"diagnostic", config::to_text(diagnostic)}});
     }
-    return tools;
+    return toolsets;
 }
 
-void App::start_generation(const config::Config& config, std::unique_ptr<outbox::Toolset> tools) {
-    Surroundings surroundings{
-        .executor = io_.get_executor(),
-        .observer = metrics_,
-        .log = log_,
-        .failpoints = failpoints_,
-        .dsn = options_.dsn,
-        .siblings = {},
-    };
-    for (const auto& one : generations_) surroundings.siblings.push_back(one->worker());
-    auto& generation = *generations_.emplace_back(
-        std::make_unique<Generation>(config, std::move(tools), surroundings)
+// By the configuration that is options_.config now.
+void App::serve_all(Toolsets toolsets) {
+    const auto limits = std::make_shared<outbox::SharedLimits>(
+        *toolsets.front(), options_.config.worker.concurrency, static_cast<int>(sources_.size())
     );
-    working_.spawn("generation", run_generation(generation));
-}
-
-asio::awaitable<void> App::run_generation(Generation& generation) {
-    auto running = generation.run();
-    co_await std::move(running);
-    if (generation.engine().failed()) request_stop(kNo);
-    if (generation.engine().idle()) {
-        generations_.remove_if([&](const auto& one) { return one.get() == &generation; });
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+        sources_[i]->serve(std::move(toolsets[i]), limits);
     }
 }
 
@@ -240,7 +250,7 @@ asio::awaitable<void> App::serve() {
     } else {
         supporting_.spawn("admin", admin_.run());
     }
-    supporting_.spawn("sample", sample());
+    for (auto& source : sources_) source->start_upkeep();
     supporting_.spawn("watchdog", feed_watchdog());
     if (options_.postgres != nullptr) supporting_.spawn("postgres", mind_postgres());
     auto starting = until_started();
@@ -254,26 +264,54 @@ asio::awaitable<void> App::serve() {
              {"admin", fmt::format("{}:{}", options_.config.admin.host, admin_.port())}}
         );
         if (options_.on_ready) options_.on_ready();
-        supporting_.spawn("retention", keep_retention());
     }
 
     while (stop_requests_ == 0) co_await stop_.wait();
     sd::stopping("draining");
-    http_face_.stop();
-    for (auto& generation : generations_) generation->stop();
-    co_await working_.join();
+    faces_.stop();
+    for (auto& source : sources_) {
+        source->stop();
+        ending_.spawn("end", end(*source));
+    }
+    co_await ending_.join();
 
     ended_ = true;
-    for (auto* bell : {&sample_bell_, &retention_bell_, &watchdog_bell_, &postgres_bell_})
-        bell->ring();
+    for (auto* bell : {&watchdog_bell_, &postgres_bell_}) bell->ring();
     admin_.stop();
     signals_.cancel();
-    if (!generations_.empty()) io_.stop();  // a tool did not let go: run() sees to it
+    const auto over = [](const auto& source) { return source->idle() && !source->checking(); };
+    // Something does not let go: run() sees to it.
+    if (!std::all_of(sources_.begin(), sources_.end(), over)) io_.stop();
 }
 
+asio::awaitable<void> App::end(Source& source) {
+    auto joining = source.join();
+    (void)co_await std::move(joining);
+    source.end_upkeep();
+}
+
+// One alone: until it is at work. Of several: until each has started or was tried, and one has
+// started; where none can be served, that ends the process as it would end for one.
 asio::awaitable<void> App::until_started() {
-    while (stop_requests_ == 0 && !generations_.back()->engine().health().started) {
+    const auto begun = std::chrono::steady_clock::now();
+    while (stop_requests_ == 0) {
         co_await stop_.wait(10ms);
+        const auto lasting = std::chrono::steady_clock::now() - begun;
+        bool settled = true;
+        bool coming = false;
+        for (const auto& source : sources_) {
+            settled = settled && (source->started() || (!alone() && source->trouble_at_start()));
+            coming = coming || outbox::pg::is_coming_up(source->trouble().value_or(""));
+        }
+        if (any_started() && (settled || lasting > kDatabasePatience)) co_return;
+        const bool late = lasting > (coming ? kRecoveryPatience : kDatabasePatience);
+        if (alone() || !late || any_opened()) continue;
+        const auto& first = *sources_.front();
+        unserved_.emplace(
+            first.refusal(),
+            fmt::format("no source can be served; {}: {}", first.name(), *first.trouble())
+        );
+        request_stop(first.refusal());
     }
 }
 
@@ -303,7 +341,7 @@ asio::awaitable<void> App::handle_signals() {
         }
         log_.warn("another signal: not waiting for what runs");
         request_stop(kNo);
-        for (auto& generation : generations_) generation->stop();
+        for (auto& source : sources_) source->stop();
     }
 }
 
@@ -318,8 +356,8 @@ void App::reload() {
 // The new generation starts at once; the old one leases nothing more and drains beside it.
 bool App::try_reload() {
     auto loaded = config::load(options_.config.file);
-    auto tools = loaded.config ? compile(*loaded.config, loaded.diagnostics) : nullptr;
-    if (!tools) {
+    auto toolsets = loaded.config ? compile(*loaded.config, loaded.diagnostics) : Toolsets{};
+    if (toolsets.empty()) {
         for (const auto& diagnostic : loaded.diagnostics.all()) {
             if (diagnostic.severity != config::Severity::error) continue;
             log_.error("in the configuration", {{"diagnostic", config::to_text(diagnostic)}});
@@ -330,21 +368,16 @@ bool App::try_reload() {
     warn_of_restart(config);
     metrics_.add_tools(names_of(config));
     metrics_.add_credentials(credentials_of(config));
-    for (auto& generation : generations_) {
-        generation->supersede();
-    }
-    // It belongs to the process: the keys of what is open were made with it.
-    config.database.key_namespace = options_.config.database.key_namespace;
-    start_generation(config, std::move(tools));
-    face_.configure(offer_of(config), config.mcp.wait);
-    http_face_.configure(config.mcp.run_header);
+    faces_.configure(config);
     if (const auto level = parse_log_level(config.log.level)) log_.set_level(*level);
-    // What takes a restart stays what it is; the next reload is compared with that.
+    // What takes a restart stays what it is; the next reload is compared with that. The namespace
+    // belongs to the process, too: the keys of what is open were made with it.
     config.database = options_.config.database;
     config.admin = options_.config.admin;
     config.log.format = options_.config.log.format;
     options_.config = std::move(config);
     api_.use(options_.config);
+    serve_all(std::move(toolsets));
     log_.info(
         "the configuration was reloaded", {{"tools", std::to_string(options_.config.tools.size())}}
     );
@@ -357,6 +390,7 @@ void App::warn_of_restart(const config::Config& config) {
     const auto warn = [&](bool changed, std::string key) {
         if (changed) log_.warn("this setting takes a restart to change", {{"key", std::move(key)}});
     };
+    warn(!same_sources(config.database, old.database), "database.sources");
     warn(config.database.dsn.value != old.database.dsn.value, "database.dsn");
     warn(config.database.key_namespace != old.database.key_namespace, "database.namespace");
     warn(

@@ -113,6 +113,11 @@ void add_database_option(CLI::App& command, Context& context) {
             "Database (libpq keywords or URI); else OUTBOXD_DATABASE, else the configuration's"
         )
         ->type_name("DSN");
+    command
+        .add_option(
+            "--source", context.source, "Which of the configuration's database.sources (with -c)"
+        )
+        ->type_name("NAME");
 }
 
 void add_config_option(CLI::App& command, Context& context) {
@@ -130,6 +135,14 @@ void add_shared_options(CLI::App& command, Context& context) {
 }
 
 namespace {
+
+std::string names_of(const config::Database& database) {
+    std::string names;
+    for (const auto& source : database.sources) {
+        names += (names.empty() ? "" : ", ") + printable(source.name);
+    }
+    return names;
+}
 
 std::string not_blank(const std::string& text) {
     return text.find_first_not_of(" \t\r\n") == std::string::npos ? "it is blank" : "";
@@ -155,17 +168,56 @@ std::string given_database(const Context& context) {
     return variable == nullptr ? "" : variable;
 }
 
-std::string database_of(const Context& context) {
-    if (auto given = given_database(context); !given.empty()) return given;
+std::vector<NamedDatabase> databases_of(const Context& context) {
+    if (!context.source.empty() && !context.database.empty()) {
+        throw CommandError(kUsage, "--source and --database exclude each other");
+    }
+    const auto given = given_database(context);
+    if (context.source.empty() && !given.empty()) return {{.source = "", .dsn = given}};
     if (context.config_file.empty()) {
         throw CommandError(
             kUsage,
-            "which database? Give --database DSN, set OUTBOXD_DATABASE, or name a file with -c"
+            context.source.empty()
+                ? "which database? Give --database DSN, set OUTBOXD_DATABASE, or name a file with "
+                  "-c"
+                : "--source names one of a configuration's: name the file with -c"
         );
     }
-    const auto config = load_config(context, context.config_file).config;
-    if (config.database.embedded) return embedded_dsn(config.database.embedded->data_dir);
-    return config.database.dsn.value;
+    const auto database = load_config(context, context.config_file).config.database;
+    if (!context.source.empty()) {
+        const auto* source = database.find(context.source);
+        if (source == nullptr) {
+            throw CommandError(
+                kUsage,
+                fmt::format(
+                    "{} has no source {}{}",
+                    context.config_file,
+                    printable(context.source),
+                    database.sources.empty() ? ": it has one database"
+                                             : ", only " + names_of(database)
+                )
+            );
+        }
+        return {{.source = source->name, .dsn = source->dsn.value}};
+    }
+    if (database.embedded) {
+        return {{.source = "", .dsn = embedded_dsn(database.embedded->data_dir)}};
+    }
+    if (database.sources.empty()) return {{.source = "", .dsn = database.dsn.value}};
+    std::vector<NamedDatabase> all;
+    for (const auto& source : database.sources) all.push_back({source.name, source.dsn.value});
+    return all;
+}
+
+std::string database_of(const Context& context) {
+    const auto all = databases_of(context);
+    if (all.size() == 1) return all.front().dsn;
+    std::string names;
+    for (const auto& one : all) names += (names.empty() ? "" : ", ") + one.source;
+    throw CommandError(
+        kUsage,
+        fmt::format("which database? Add --source NAME: {} has {}", context.config_file, names)
+    );
 }
 
 void check_tools(config::Loaded& loaded) {
@@ -186,7 +238,7 @@ LoadedConfig load_config(const Context& context, const std::string& file) {
 
 int run_cli(const std::vector<std::string>& arguments, Console console) {
     std::signal(SIGPIPE, SIG_IGN);
-    Context context{console, "", "", false, nullptr};
+    Context context{console, "", "", "", false, nullptr};
     CLI::App app("outboxd: one planner step commits at most one side effect", "outboxd");
     app.set_version_flag("--version", std::string("outboxd ") + kVersion);
     app.require_subcommand(1);

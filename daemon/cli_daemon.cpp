@@ -41,7 +41,13 @@ StderrLog make_log(const config::LogSettings& settings) {
 int run_daemon(Context& context) {
     auto [config, diagnostics] = load_config(context, context.config_file);
     StderrLog log = make_log(config.log);
-    const std::string given = given_database(context);
+    const bool several = !config.database.sources.empty();
+    if (several && !context.database.empty()) {
+        throw CommandError(
+            kUsage, "--database names one, but the configuration has database.sources: leave it out"
+        );
+    }
+    const std::string given = several ? "" : given_database(context);
     std::optional<EmbeddedPostgres> postgres;
     if (given.empty() && config.database.embedded) {
         postgres.emplace(config.database.embedded->data_dir);
@@ -177,6 +183,7 @@ int dev(Context& context) {
                 print_greeting(context, config, embedded.data_dir, postgres.dsn());
             },
     };
+    options.config.database.sources.clear();
     return App(std::move(options), log).run();
 }
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -12,6 +11,7 @@
 #include "daemon/output.hpp"
 #include "daemon/text.hpp"
 #include "outbox/pg/doctor.hpp"
+#include "outbox/store.hpp"
 
 namespace outboxd {
 namespace {
@@ -49,24 +49,7 @@ Finding provider_keys(const Context& context) {
     return finding;
 }
 
-void print(const Context& context, const std::vector<Finding>& findings, bool ok) {
-    auto& out = context.console.out;
-    if (context.json) {
-        outbox::Json::Array checks;
-        for (const auto& finding : findings) {
-            outbox::Json check;
-            check.set("name", finding.name);
-            check.set("level", finding.level);
-            check.set("detail", finding.detail);
-            check.set("fix", finding.fix ? outbox::Json(*finding.fix) : outbox::Json());
-            checks.push_back(std::move(check));
-        }
-        outbox::Json document;
-        document.set("ok", ok);
-        document.set("checks", std::move(checks));
-        out << outbox::to_text(document) << '\n';
-        return;
-    }
+void print_lines(std::ostream& out, const std::vector<Finding>& findings) {
     for (const auto& finding : findings) {
         out << fmt::format(
             "{:<5} {:<21} {}\n", finding.level, finding.name, printable(finding.detail)
@@ -75,15 +58,69 @@ void print(const Context& context, const std::vector<Finding>& findings, bool ok
     }
 }
 
+// What was found in one of several sources; source empty: in the configuration, or the only one.
+struct Examined {
+    std::string source;
+    std::vector<Finding> findings;
+};
+
+void print(const Context& context, const std::vector<Examined>& all, bool several, bool ok) {
+    auto& out = context.console.out;
+    if (context.json) {
+        outbox::Json::Array checks;
+        for (const auto& [source, findings] : all) {
+            for (const auto& finding : findings) {
+                outbox::Json check;
+                if (several) {
+                    check.set("source", source.empty() ? outbox::Json() : outbox::Json(source));
+                }
+                check.set("name", finding.name);
+                check.set("level", finding.level);
+                check.set("detail", finding.detail);
+                check.set("fix", finding.fix ? outbox::Json(*finding.fix) : outbox::Json());
+                checks.push_back(std::move(check));
+            }
+        }
+        outbox::Json document;
+        document.set("ok", ok);
+        document.set("checks", std::move(checks));
+        out << outbox::to_text(document) << '\n';
+        return;
+    }
+    for (const auto& [source, findings] : all) {
+        if (several) out << (source.empty() ? "configuration" : printable(source)) << '\n';
+        print_lines(out, findings);
+    }
+}
+
+// One of several that cannot be asked is a finding: the others are of interest all the more.
+std::vector<Finding> examine(const NamedDatabase& database, bool several) {
+    try {
+        return outbox::pg::examine(database.dsn);
+    } catch (const outbox::StoreError& error) {
+        if (!several) throw;
+        return {
+            {.name = "reachable",
+             .level = "bad",
+             .detail = error.what(),
+             .fix = "is the server up, and are dsn and pg_hba.conf right?"}
+        };
+    }
+}
+
 int doctor(Context& context) {
-    const std::string dsn = database_of(context);
+    const auto databases = databases_of(context);
     const auto keys = provider_keys(context);
-    auto findings = outbox::pg::examine(dsn);
-    findings.push_back(keys);
-    const bool ok = std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
-        return finding.level == "bad";
-    });
-    print(context, findings, ok);
+    std::vector<Examined> all;
+    const bool several = databases.size() > 1;
+    for (const auto& one : databases) all.push_back({one.source, examine(one, several)});
+    if (several) all.push_back({});
+    all.back().findings.push_back(keys);
+    bool ok = true;
+    for (const auto& [source, findings] : all) {
+        for (const auto& finding : findings) ok = ok && finding.level != "bad";
+    }
+    print(context, all, several, ok);
     return ok ? kDone : kNo;
 }
 

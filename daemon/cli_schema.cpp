@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "daemon/command.hpp"
+#include "daemon/text.hpp"
 #include "outbox/json.hpp"
 #include "outbox/pg/migrator.hpp"
 
@@ -39,12 +41,14 @@ void warn_of(const std::vector<std::string>& missing, Console console) {
     console.err << "  then the owner of the schema outbox runs\n    " << statements.back() << '\n';
 }
 
-int migrate(Context& context, bool dry_run) {
-    const std::string dsn = database_of(context);
+// With several sources each line, or document, says which.
+void migrate(Context& context, const NamedDatabase& database, bool dry_run) {
+    const auto& dsn = database.dsn;
+    const auto label = database.source.empty() ? "" : printable(database.source) + ": ";
     const auto state = outbox::pg::schema_state(dsn);
     using Fit = outbox::pg::SchemaFit;
     if (state.fit == Fit::too_new || state.fit == Fit::altered) {
-        throw CommandError(kSchemaMismatch, state.message);
+        throw CommandError(kSchemaMismatch, label + state.message);
     }
     std::vector<std::string> applied;
     std::vector<std::string> missing;
@@ -54,20 +58,39 @@ int migrate(Context& context, bool dry_run) {
     }
     if (context.json) {
         outbox::Json document;
+        if (!database.source.empty()) document.set("source", database.source);
         document.set("dry_run", dry_run);
         document.set("pending", to_json(dry_run ? state.pending : std::vector<std::string>{}));
         document.set("applied", to_json(applied));
         document.set("missing_roles", to_json(missing));
         document.set("statements", to_json(statements_for(missing)));
         context.console.out << outbox::to_text(document) << '\n';
-        return kDone;
+        return;
     }
+    auto& out = context.console.out;
     if (dry_run) {
-        for (const auto& name : state.pending) context.console.out << "pending " << name << '\n';
+        for (const auto& name : state.pending) out << label << "pending " << name << '\n';
     }
-    for (const auto& name : applied) context.console.out << "applied " << name << '\n';
-    if (state.pending.empty()) context.console.out << "nothing to apply\n";
+    for (const auto& name : applied) out << label << "applied " << name << '\n';
+    if (state.pending.empty()) out << label << "nothing to apply\n";
     warn_of(missing, context.console);
+}
+
+// One that cannot be reached does not keep the others from it; the exit code is the first one's.
+int migrate_all(Context& context, bool dry_run) {
+    const auto databases = databases_of(context);
+    std::exception_ptr first;
+    for (const auto& database : databases) {
+        try {
+            migrate(context, database, dry_run);
+        } catch (const std::exception& error) {
+            if (databases.size() == 1) throw;
+            context.console.err << "outboxd: " << printable(database.source) << ": "
+                                << printable(error.what()) << '\n';
+            if (!first) first = std::current_exception();
+        }
+    }
+    if (first) std::rethrow_exception(first);
     return kDone;
 }
 
@@ -82,7 +105,7 @@ void add_schema_commands(CLI::App& app, Context& context) {
     add_shared_options(*command, context);
     command->footer("Example:\n  outboxd migrate --database postgresql://localhost/app --dry-run");
     command->callback([&context, dry_run] {
-        context.command = [&context, dry_run] { return migrate(context, *dry_run); };
+        context.command = [&context, dry_run] { return migrate_all(context, *dry_run); };
     });
 }
 

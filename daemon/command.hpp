@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "config/config.hpp"
 #include "config/diagnostics.hpp"
@@ -45,6 +46,7 @@ class ConfigurationError : public std::runtime_error {
 struct Context {
     Console console;
     std::string database;     // --database; empty: not given
+    std::string source;       // --source, one of the configuration's; empty: not given
     std::string config_file;  // -c; empty: not given
     bool json = false;
     std::function<int()> command;
@@ -76,8 +78,15 @@ void add_shared_options(CLI::App& command, Context& context);
 CLI::Option* add_reason_option(CLI::App& command, std::string& reason);
 CLI::Option* add_actor_option(CLI::App& command, std::string& actor);
 
-// --database, else OUTBOXD_DATABASE, else the configuration's; throws when there is none.
+// --source, else --database, else OUTBOXD_DATABASE, else the configuration's; throws when there is
+// none, or more than one.
 [[nodiscard]] std::string database_of(const Context& context);
+// For commands that may do the same for each of several sources. Source: empty where there is one.
+struct NamedDatabase {
+    std::string source;
+    std::string dsn;
+};
+[[nodiscard]] std::vector<NamedDatabase> databases_of(const Context& context);
 // The same without the configuration; empty when there is none.
 [[nodiscard]] std::string given_database(const Context& context);
 

@@ -19,7 +19,7 @@ std::vector<std::string> names_of(const config::Config& config) {
 }
 
 outbox::EngineSettings settings_of(
-    const config::Config& config, outbox::WorkerId worker, std::vector<outbox::WorkerId> siblings
+    const config::Config& config, outbox::WorkerId worker, const Surroundings& surroundings
 ) {
     outbox::EngineSettings settings;
     settings.worker = {
@@ -28,8 +28,9 @@ outbox::EngineSettings settings_of(
         .version = kVersion,
         .tools = names_of(config),
     };
-    settings.siblings = std::move(siblings);
-    settings.key_namespace = config.database.key_namespace;
+    settings.siblings = surroundings.siblings;
+    settings.limits = surroundings.limits;
+    settings.key_namespace = surroundings.key_namespace;
     settings.concurrency = config.worker.concurrency;
     settings.max_result = config.limits.result;
     settings.margin = config.worker.lease_margin;
@@ -65,7 +66,7 @@ Generation::Generation(
           surroundings.observer,
           surroundings.log,
           surroundings.failpoints,
-          settings_of(config, worker, surroundings.siblings)
+          settings_of(config, worker, surroundings)
       ),
       answered_(executor_) {
     if (!config.worker.wakeup) return;

@@ -27,7 +27,9 @@ struct Surroundings {
     outbox::Log& log;
     outbox::Failpoints& failpoints;
     std::string dsn;
-    std::vector<outbox::WorkerId> siblings;  // generations before it that may still drain
+    std::string key_namespace;
+    std::shared_ptr<outbox::SharedLimits> limits;  // null: shared with nobody
+    std::vector<outbox::WorkerId> siblings;        // generations before it that may still drain
 };
 
 // One configuration at work: its tools, its connections, its loops. A reload starts a new one

@@ -76,6 +76,7 @@ std::string format_line(
     const std::string_view level = level_name(line.level);
     if (format == LogFormat::text) {
         std::string out = fmt::format("{} {:5} {}", utc(line.time), level, printable(line.message));
+        if (!line.source.empty()) out += fmt::format(" source={}", text_value(line.source));
         for (const auto& field : fields) {
             out += fmt::format(" {}={}", field.key, text_value(field.value));
         }
@@ -87,6 +88,7 @@ std::string format_line(
         level,
         json_quoted(line.message)
     );
+    if (!line.source.empty()) out += fmt::format(R"(,"source":{})", json_quoted(line.source));
     for (const auto& field : fields) {
         out += fmt::format(",{}:{}", json_quoted(field.key), json_quoted(field.value));
     }
@@ -107,10 +109,20 @@ StderrLog::StderrLog(LogFormat format, outbox::LogLevel level, int descriptor)
 void StderrLog::write(
     outbox::LogLevel level, std::string_view message, std::initializer_list<outbox::LogField> fields
 ) {
+    write_of({}, level, message, fields);
+}
+
+void StderrLog::write_of(
+    std::string_view source,
+    outbox::LogLevel level,
+    std::string_view message,
+    std::initializer_list<outbox::LogField> fields
+) {
     if (level < level_.load()) return;
     std::string text;
     if (journal_) text = journal_prefix(level);
-    text += format_line(format_, {std::chrono::system_clock::now(), level, message}, fields);
+    text +=
+        format_line(format_, {std::chrono::system_clock::now(), level, message, source}, fields);
     text += '\n';
     // A log that cannot be written must not stop the work; there is nowhere left to complain.
     [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());

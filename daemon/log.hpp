@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "outbox/log.hpp"
 
@@ -16,6 +17,7 @@ struct LogLine {
     std::chrono::system_clock::time_point time;
     outbox::LogLevel level;
     std::string_view message;
+    std::string_view source{};  // whose database it is about; empty: there is one alone, or none
 };
 
 // One line without its end. Whatever a value holds, it can neither start a new line nor leave its
@@ -38,6 +40,14 @@ class StderrLog : public outbox::Log {
         std::initializer_list<outbox::LogField> fields
     ) override;
 
+    // Of one of several sources.
+    void write_of(
+        std::string_view source,
+        outbox::LogLevel level,
+        std::string_view message,
+        std::initializer_list<outbox::LogField> fields
+    );
+
     void set_level(outbox::LogLevel level) { level_.store(level); }
 
  private:
@@ -45,6 +55,25 @@ class StderrLog : public outbox::Log {
     std::atomic<outbox::LogLevel> level_;
     const int descriptor_;
     const bool journal_;
+};
+
+// Names the source in every line.
+class SourceLog : public outbox::Log {
+ public:
+    // source: empty where there is one alone.
+    SourceLog(StderrLog& log, std::string source) : log_(log), source_(std::move(source)) {}
+
+    void write(
+        outbox::LogLevel level,
+        std::string_view message,
+        std::initializer_list<outbox::LogField> fields
+    ) override {
+        log_.write_of(source_, level, message, fields);
+    }
+
+ private:
+    StderrLog& log_;
+    std::string source_;
 };
 
 }  // namespace outboxd

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <initializer_list>
 #include <map>
 #include <string>
 
@@ -11,7 +12,7 @@
 #include "outbox/outcome.hpp"
 #include "outbox/store.hpp"
 
-// The series of one tool, with the closed sets that label them. Of metrics.cpp alone.
+// The series of one tool (and source), with the closed sets that label them. Of metrics.cpp alone.
 namespace outboxd {
 
 using prometheus::Counter;
@@ -56,49 +57,72 @@ inline double seconds(std::chrono::nanoseconds duration) {
     return std::chrono::duration<double>(duration).count();
 }
 
-// Every series of one tool, made at once: a label that was never counted reads zero, not nothing.
+// Labels of one series: those of its source, and its own.
+inline prometheus::Labels labelled(
+    const prometheus::Labels& source, std::initializer_list<prometheus::Labels::value_type> own
+) {
+    prometheus::Labels labels = source;
+    labels.insert(own.begin(), own.end());
+    return labels;
+}
+
+// Of one tool, whichever source its operations are of: their limits are shared.
+struct SharedToolSeries {
+    Gauge* in_flight;
+    Gauge* slots;
+    Gauge* breaker_open;
+    Gauge* probe_breaker_open;
+    std::array<Gauge*, kLanes.size()> lane_paused{};
+    std::array<outbox::BootClock::time_point, kLanes.size()> paused_until{};
+
+    SharedToolSeries(MetricFamilies& families, const std::string& tool)
+        : in_flight(&families.in_flight.Add({{"tool", tool}})),
+          slots(&families.slots.Add({{"tool", tool}})),
+          breaker_open(&families.breaker_open.Add({{"tool", tool}})),
+          probe_breaker_open(&families.probe_breaker_open.Add({{"tool", tool}})) {
+        for (std::size_t i = 0; i < kLanes.size(); ++i) {
+            lane_paused[i] = &families.lane_paused.Add({{"tool", tool}, {"lane", kLanes[i]}});
+        }
+    }
+};
+
+// Of one tool in one source, made at once: a label that was never counted reads zero, not nothing.
 struct ToolSeries {
     std::array<Counter*, kOutcomes.size()> attempts{};
     std::array<Counter*, kVerdicts.size()> reconciled{};
     std::map<outbox::Cause, Counter*> unknown;
     Histogram* duration;
     Histogram* pickup;
-    Gauge* in_flight;
-    Gauge* slots;
     Counter* late;
     Counter* fenced;
     Counter* duplicate;
-    Gauge* breaker_open;
-    Gauge* probe_breaker_open;
     std::array<Counter*, kDrifts.size()> drift{};
-    std::array<Gauge*, kLanes.size()> lane_paused{};
-    std::array<outbox::BootClock::time_point, kLanes.size()> paused_until{};
 
-    ToolSeries(MetricFamilies& families, const std::string& tool)
-        : duration(&families.attempt_duration.Add({{"tool", tool}}, kSeconds)),
-          pickup(&families.pickup_latency.Add({{"tool", tool}}, kSeconds)),
-          in_flight(&families.in_flight.Add({{"tool", tool}})),
-          slots(&families.slots.Add({{"tool", tool}})),
-          late(&families.late_results.Add({{"tool", tool}})),
-          fenced(&families.fenced_writes.Add({{"tool", tool}})),
-          duplicate(&families.duplicate_effects.Add({{"tool", tool}})),
-          breaker_open(&families.breaker_open.Add({{"tool", tool}})),
-          probe_breaker_open(&families.probe_breaker_open.Add({{"tool", tool}})) {
+    ToolSeries(MetricFamilies& families, const prometheus::Labels& source, const std::string& tool)
+        : duration(&families.attempt_duration.Add(labelled(source, {{"tool", tool}}), kSeconds)),
+          pickup(&families.pickup_latency.Add(labelled(source, {{"tool", tool}}), kSeconds)),
+          late(&families.late_results.Add(labelled(source, {{"tool", tool}}))),
+          fenced(&families.fenced_writes.Add(labelled(source, {{"tool", tool}}))),
+          duplicate(&families.duplicate_effects.Add(labelled(source, {{"tool", tool}}))) {
         for (std::size_t i = 0; i < kDrifts.size(); ++i) {
-            drift[i] = &families.config_drift.Add({{"tool", tool}, {"kind", kDrifts[i]}});
-        }
-        for (std::size_t i = 0; i < kLanes.size(); ++i) {
-            lane_paused[i] = &families.lane_paused.Add({{"tool", tool}, {"lane", kLanes[i]}});
+            drift[i] =
+                &families.config_drift.Add(labelled(source, {{"tool", tool}, {"kind", kDrifts[i]}})
+                );
         }
         for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
-            attempts[i] = &families.attempts.Add({{"tool", tool}, {"outcome", kOutcomes[i]}});
+            attempts[i] =
+                &families.attempts.Add(labelled(source, {{"tool", tool}, {"outcome", kOutcomes[i]}})
+                );
         }
         for (std::size_t i = 0; i < kVerdicts.size(); ++i) {
-            reconciled[i] = &families.reconciled.Add({{"tool", tool}, {"verdict", kVerdicts[i]}});
+            reconciled[i] = &families.reconciled.Add(
+                labelled(source, {{"tool", tool}, {"verdict", kVerdicts[i]}})
+            );
         }
         for (auto cause : kCauses) {
             std::string name(outbox::to_string(cause));
-            unknown[cause] = &families.unknown.Add({{"tool", tool}, {"cause", name}});
+            unknown[cause] =
+                &families.unknown.Add(labelled(source, {{"tool", tool}, {"cause", name}}));
         }
     }
 };
@@ -108,11 +132,13 @@ struct BacklogSeries {
     std::map<outbox::Status, Gauge*> operations;
     std::map<outbox::Status, Gauge*> oldest;
 
-    BacklogSeries(MetricFamilies& families, const std::string& tool) {
+    BacklogSeries(
+        MetricFamilies& families, const prometheus::Labels& source, const std::string& tool
+    ) {
         for (auto status : kOpen) {
-            prometheus::Labels labels = {
-                {"tool", tool}, {"status", std::string(outbox::to_string(status))}
-            };
+            const auto labels = labelled(
+                source, {{"tool", tool}, {"status", std::string(outbox::to_string(status))}}
+            );
             operations[status] = &families.operations.Add(labels);
             oldest[status] = &families.oldest.Add(labels);
         }
@@ -123,9 +149,9 @@ struct TallySeries {
     Counter& enqueued;
     Counter& replayed;
 
-    TallySeries(MetricFamilies& families, const std::string& tool)
-        : enqueued(families.enqueued.Add({{"tool", tool}})),
-          replayed(families.replayed.Add({{"tool", tool}})) {}
+    TallySeries(MetricFamilies& families, const prometheus::Labels& source, const std::string& tool)
+        : enqueued(families.enqueued.Add(labelled(source, {{"tool", tool}}))),
+          replayed(families.replayed.Add(labelled(source, {{"tool", tool}}))) {}
 };
 
 }  // namespace outboxd

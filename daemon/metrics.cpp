@@ -47,51 +47,23 @@ std::string kind_name(outbox::StoreError::Kind kind) {
 
 }  // namespace
 
-class Metrics::Series {
+// What belongs to the process.
+class SourceMetrics::Shared {
  public:
-    Series(const std::string& name, const BuildInfo& build)
-        : lease_batch(families.lease_batch.Add({}, kBatch)),
-          complete_batch(families.complete_batch.Add({}, kBatch)),
-          database_up(families.database_up.Add({{"source", name}})),
-          source(name),
-          last_reconcile(families.last_reconcile.Add({{"source", name}})),
-          reloads_ok(families.config_reloads.Add({{"result", "ok"}})),
+    explicit Shared(const BuildInfo& build)
+        : reloads_ok(families.config_reloads.Add({{"result", "ok"}})),
           reloads_error(families.config_reloads.Add({{"result", "error"}})) {
         families.build_info.Add({{"version", build.version}, {"commit", build.commit}}).Set(1);
-        for (auto kind : kErrorKinds) {
-            database_errors[kind] =
-                &families.database_errors.Add({{"source", name}, {"kind", kind_name(kind)}});
-        }
         add_tool(kOther);
     }
 
     void add_tool(const std::string& tool) {
         if (tools.contains(tool)) return;
-        {
-            std::lock_guard lock(pauses);
-            tools.emplace(tool, ToolSeries(families, tool));
-        }
-        (void)backlog(tool, true);
-        (void)tally(tool);
+        std::lock_guard lock(pauses);
+        tools.emplace(tool, SharedToolSeries(families, tool));
     }
 
-    BacklogSeries& backlog(const std::string& tool, bool served) {
-        const auto& label = served || tools.contains(tool) ? tool : kOther;
-        return backlogs_.try_emplace(label, families, label).first->second;
-    }
-
-    void clear_backlogs() {
-        for (auto& [tool, backlog] : backlogs_) {
-            for (auto& [status, gauge] : backlog.operations) gauge->Set(0);
-            for (auto& [status, gauge] : backlog.oldest) gauge->Set(0);
-        }
-    }
-
-    TallySeries& tally(const std::string& tool) {
-        return tallies_.try_emplace(tool, families, tool).first->second;
-    }
-
-    ToolSeries& of(std::string_view tool) {
+    SharedToolSeries& of(std::string_view tool) {
         auto found = tools.find(tool);
         return found != tools.end() ? found->second : tools.find(kOther)->second;
     }
@@ -102,32 +74,6 @@ class Metrics::Series {
             counter = &families.credential_errors.Add({{"credential", credential}});
         }
         return *counter;
-    }
-
-    // Called from the lanes' threads. The names are those of the query files: a closed set.
-    Histogram& statement(std::string_view name) {
-        std::lock_guard lock(statements_mutex_);
-        auto found = statements_.find(name);
-        if (found != statements_.end()) return *found->second;
-        std::string key(name);
-        auto& added = families.database_statement.Add({{"statement", key}}, kStatementSeconds);
-        statements_.emplace(std::move(key), &added);
-        return added;
-    }
-
-    // Without a series until it is known: zero would be a claim.
-    Gauge& clock_offset() {
-        if (clock_offset_ == nullptr) {
-            clock_offset_ = &families.clock_offset.Add({{"source", source}});
-        }
-        return *clock_offset_;
-    }
-
-    Gauge& xmin_horizon() {
-        if (xmin_horizon_ == nullptr) {
-            xmin_horizon_ = &families.xmin_horizon.Add({{"source", source}});
-        }
-        return *xmin_horizon_;
     }
 
     // What is left of the pauses; when somebody looks.
@@ -144,52 +90,158 @@ class Metrics::Series {
 
     MetricFamilies families;
     std::mutex pauses;
+    std::map<std::string, SharedToolSeries, std::less<>> tools;
+    Counter& reloads_ok;
+    Counter& reloads_error;
+
+ private:
+    std::map<std::string, Counter*> credentials_;  // names come from the configuration
+};
+
+class SourceMetrics::Series {
+ public:
+    // labels: of every series, empty where there is one source alone.
+    Series(MetricFamilies& all, const std::string& name, prometheus::Labels labels)
+        : families(all),
+          source(std::move(labels)),
+          named({{"source", name}}),
+          lease_batch(families.lease_batch.Add(source, kBatch)),
+          complete_batch(families.complete_batch.Add(source, kBatch)),
+          database_up(families.database_up.Add(named)),
+          last_reconcile(families.last_reconcile.Add(named)) {
+        for (auto kind : kErrorKinds) {
+            database_errors[kind] =
+                &families.database_errors.Add(labelled(named, {{"kind", kind_name(kind)}}));
+        }
+        add_tool(kOther);
+    }
+
+    void add_tool(const std::string& tool) {
+        if (tools.contains(tool)) return;
+        tools.emplace(tool, ToolSeries(families, source, tool));
+        (void)backlog(tool, true);
+        (void)tally(tool);
+    }
+
+    BacklogSeries& backlog(const std::string& tool, bool served) {
+        const auto& label = served || tools.contains(tool) ? tool : kOther;
+        return backlogs_.try_emplace(label, families, source, label).first->second;
+    }
+
+    void clear_backlogs() {
+        for (auto& [tool, backlog] : backlogs_) {
+            for (auto& [status, gauge] : backlog.operations) gauge->Set(0);
+            for (auto& [status, gauge] : backlog.oldest) gauge->Set(0);
+        }
+    }
+
+    TallySeries& tally(const std::string& tool) {
+        return tallies_.try_emplace(tool, families, source, tool).first->second;
+    }
+
+    ToolSeries& of(std::string_view tool) {
+        auto found = tools.find(tool);
+        return found != tools.end() ? found->second : tools.find(kOther)->second;
+    }
+
+    // Called from the lanes' threads. The names are those of the query files: a closed set.
+    Histogram& statement(std::string_view name) {
+        std::lock_guard lock(statements_mutex_);
+        auto found = statements_.find(name);
+        if (found != statements_.end()) return *found->second;
+        std::string key(name);
+        auto& added = families.database_statement.Add(
+            labelled(source, {{"statement", key}}), kStatementSeconds
+        );
+        statements_.emplace(std::move(key), &added);
+        return added;
+    }
+
+    // Without a series until it is known: zero would be a claim.
+    Gauge& clock_offset() {
+        if (clock_offset_ == nullptr) clock_offset_ = &families.clock_offset.Add(named);
+        return *clock_offset_;
+    }
+
+    Gauge& xmin_horizon() {
+        if (xmin_horizon_ == nullptr) xmin_horizon_ = &families.xmin_horizon.Add(named);
+        return *xmin_horizon_;
+    }
+
+    MetricFamilies& families;
+    const prometheus::Labels source;
+    const prometheus::Labels named;  // where the contract has the label in any case
     std::map<std::string, ToolSeries, std::less<>> tools;
     std::map<outbox::StoreError::Kind, Counter*> database_errors;
     Histogram& lease_batch;
     Histogram& complete_batch;
     Gauge& database_up;
-    std::string source;
     Gauge& last_reconcile;
-    Counter& reloads_ok;
-    Counter& reloads_error;
 
  private:
     std::map<std::string, BacklogSeries> backlogs_;
     std::map<std::string, TallySeries> tallies_;
     Gauge* clock_offset_ = nullptr;
     Gauge* xmin_horizon_ = nullptr;
-    std::map<std::string, Counter*> credentials_;  // names come from the configuration
     std::mutex statements_mutex_;
     std::map<std::string, Histogram*, std::less<>> statements_;
 };
 
+SourceMetrics::SourceMetrics(std::unique_ptr<Series> series, Shared& shared)
+    : series_(std::move(series)), shared_(shared) {}
+
+SourceMetrics::~SourceMetrics() = default;
+
 Metrics::Metrics(
-    const std::vector<std::string>& tools, const std::string& source, const BuildInfo& build
+    const std::vector<std::string>& tools,
+    const std::vector<std::string>& sources,
+    const BuildInfo& build
 )
-    : series_(std::make_unique<Series>(source, build)) {
+    : shared_(std::make_unique<SourceMetrics::Shared>(build)) {
+    for (const auto& name : sources) {
+        prometheus::Labels labels;
+        if (sources.size() > 1) labels.emplace("source", name);
+        sources_.push_back(std::make_unique<SourceMetrics>(
+            std::make_unique<SourceMetrics::Series>(shared_->families, name, std::move(labels)),
+            *shared_
+        ));
+    }
     add_tools(tools);
 }
 
 Metrics::~Metrics() = default;
 
 void Metrics::add_tools(const std::vector<std::string>& tools) {
-    for (const auto& tool : tools) series_->add_tool(tool);
+    for (const auto& tool : tools) {
+        shared_->add_tool(tool);
+        for (auto& source : sources_) source->series_->add_tool(tool);
+    }
 }
 
 void Metrics::add_credentials(const std::vector<std::string>& credentials) {
-    for (const auto& credential : credentials) series_->credential_error(credential);
+    for (const auto& credential : credentials) shared_->credential_error(credential);
 }
 
-void Metrics::leased(std::size_t batch) {
+void Metrics::config_reloaded(bool ok) {
+    (ok ? shared_->reloads_ok : shared_->reloads_error).Increment();
+}
+
+std::string Metrics::serialize() const {
+    shared_->measure_pauses(outbox::BootClock::now());
+    return shared_->families.serialize();
+}
+
+void SourceMetrics::leased(std::size_t batch) {
     series_->lease_batch.Observe(static_cast<double>(batch));
 }
 
-void Metrics::attempt_started(std::string_view tool, std::chrono::nanoseconds pickup_latency) {
+void SourceMetrics::attempt_started(
+    std::string_view tool, std::chrono::nanoseconds pickup_latency
+) {
     series_->of(tool).pickup->Observe(seconds(pickup_latency));
 }
 
-void Metrics::attempt_ended(
+void SourceMetrics::attempt_ended(
     std::string_view tool, const outbox::Outcome& outcome, std::chrono::nanoseconds took
 ) {
     auto& series = series_->of(tool);
@@ -197,57 +249,57 @@ void Metrics::attempt_ended(
     series.duration->Observe(seconds(took));
 }
 
-void Metrics::became_unknown(std::string_view tool, outbox::Cause cause) {
+void SourceMetrics::became_unknown(std::string_view tool, outbox::Cause cause) {
     series_->of(tool).unknown.at(cause)->Increment();
 }
 
-void Metrics::probed(std::string_view tool, const outbox::Verdict& verdict) {
+void SourceMetrics::probed(std::string_view tool, const outbox::Verdict& verdict) {
     series_->of(tool).reconciled[verdict.index()]->Increment();
 }
 
-void Metrics::completed(std::size_t batch) {
+void SourceMetrics::completed(std::size_t batch) {
     series_->complete_batch.Observe(static_cast<double>(batch));
 }
 
-void Metrics::fenced(std::string_view tool) {
+void SourceMetrics::fenced(std::string_view tool) {
     series_->of(tool).fenced->Increment();
 }
 
-void Metrics::late_result(std::string_view tool) {
+void SourceMetrics::late_result(std::string_view tool) {
     series_->of(tool).late->Increment();
 }
 
-void Metrics::duplicate_effect(std::string_view tool) {
+void SourceMetrics::duplicate_effect(std::string_view tool) {
     series_->of(tool).duplicate->Increment();
 }
 
-void Metrics::reconciled_pass() {
+void SourceMetrics::reconciled_pass() {
     series_->last_reconcile.SetToCurrentTime();
 }
 
-void Metrics::slots(std::string_view tool, int in_flight, int limit) {
-    auto& series = series_->of(tool);
+void SourceMetrics::slots(std::string_view tool, int in_flight, int limit) {
+    auto& series = shared_.of(tool);
     series.in_flight->Set(in_flight);
     series.slots->Set(limit);
 }
 
-void Metrics::statement_done(std::string_view statement, std::chrono::nanoseconds took) {
+void SourceMetrics::statement_done(std::string_view statement, std::chrono::nanoseconds took) {
     series_->statement(statement).Observe(seconds(took));
 }
 
-void Metrics::database_error(outbox::StoreError::Kind kind) {
+void SourceMetrics::database_error(outbox::StoreError::Kind kind) {
     series_->database_errors.at(kind)->Increment();
 }
 
-void Metrics::database_up(bool up) {
+void SourceMetrics::database_up(bool up) {
     series_->database_up.Set(up ? 1 : 0);
 }
 
-void Metrics::clock_offset(std::chrono::nanoseconds offset) {
+void SourceMetrics::clock_offset(std::chrono::nanoseconds offset) {
     series_->clock_offset().Set(seconds(offset));
 }
 
-void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
+void SourceMetrics::set_samples(std::span<const outbox::ToolSample> samples) {
     series_->clear_backlogs();
     for (const auto& sample : samples) {
         auto& backlog = series_->backlog(sample.tool, sample.served);
@@ -260,57 +312,48 @@ void Metrics::set_samples(std::span<const outbox::ToolSample> samples) {
     }
 }
 
-void Metrics::set_horizon_age(std::chrono::duration<double> age) {
+void SourceMetrics::set_horizon_age(std::chrono::duration<double> age) {
     series_->xmin_horizon().Set(age.count());
 }
 
-void Metrics::credential_error(std::string_view credential) {
-    series_->credential_error(std::string(credential)).Increment();
+void SourceMetrics::credential_error(std::string_view credential) {
+    shared_.credential_error(std::string(credential)).Increment();
 }
 
 // Counted, not set: during a reload the breakers of two configurations may be open.
-void Metrics::breaker_opened(std::string_view tool) {
-    series_->of(tool).breaker_open->Increment();
+void SourceMetrics::breaker_opened(std::string_view tool) {
+    shared_.of(tool).breaker_open->Increment();
 }
 
-void Metrics::breaker_closed(std::string_view tool) {
-    series_->of(tool).breaker_open->Decrement();
+void SourceMetrics::breaker_closed(std::string_view tool) {
+    shared_.of(tool).breaker_open->Decrement();
 }
 
-void Metrics::probe_breaker_opened(std::string_view tool) {
-    series_->of(tool).probe_breaker_open->Increment();
+void SourceMetrics::probe_breaker_opened(std::string_view tool) {
+    shared_.of(tool).probe_breaker_open->Increment();
 }
 
-void Metrics::probe_breaker_closed(std::string_view tool) {
-    series_->of(tool).probe_breaker_open->Decrement();
+void SourceMetrics::probe_breaker_closed(std::string_view tool) {
+    shared_.of(tool).probe_breaker_open->Decrement();
 }
 
-void Metrics::paused(std::string_view tool, bool probes, std::chrono::nanoseconds wait) {
-    auto& series = series_->of(tool);
-    std::lock_guard lock(series_->pauses);
+void SourceMetrics::paused(std::string_view tool, bool probes, std::chrono::nanoseconds wait) {
+    auto& series = shared_.of(tool);
+    std::lock_guard lock(shared_.pauses);
     auto& until = series.paused_until[probes ? 1 : 0];
     until = std::max(until, outbox::BootClock::now() + wait);
 }
 
-void Metrics::configuration_drift(std::string_view tool, outbox::Drift kind) {
+void SourceMetrics::configuration_drift(std::string_view tool, outbox::Drift kind) {
     series_->of(tool).drift[static_cast<std::size_t>(kind)]->Increment();
 }
 
-void Metrics::add_tallies(std::span<const outbox::ToolTally> tallies) {
+void SourceMetrics::add_tallies(std::span<const outbox::ToolTally> tallies) {
     for (const auto& tally : tallies) {
         auto& counters = series_->tally(tally.tool);
         counters.enqueued.Increment(static_cast<double>(tally.enqueued));
         counters.replayed.Increment(static_cast<double>(tally.replayed));
     }
-}
-
-void Metrics::config_reloaded(bool ok) {
-    (ok ? series_->reloads_ok : series_->reloads_error).Increment();
-}
-
-std::string Metrics::serialize() const {
-    series_->measure_pauses(outbox::BootClock::now());
-    return series_->families.serialize();
 }
 
 }  // namespace outboxd

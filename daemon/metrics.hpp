@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,21 +18,15 @@ struct BuildInfo {
     std::string commit;
 };
 
-// Every metric of contract/cli.md, registered at the start, in the Prometheus text format.
-// Label values come from the configuration or from closed sets; a tool that no configuration names
-// counts under `other`. serialize() and statement_done() may be called from any thread.
-class Metrics : public outbox::Observer {
+// What one database's loops tell, and what is sampled from it. Label values come from the
+// configuration or from closed sets; a tool that no configuration names counts under `other`.
+// statement_done() may be called from any thread.
+class SourceMetrics : public outbox::Observer {
  public:
-    // source: the name of the database (database.namespace).
-    Metrics(
-        const std::vector<std::string>& tools, const std::string& source, const BuildInfo& build
-    );
-    ~Metrics() override;
-
-    // After a reload: series of new tools. Those of removed tools stay, as counters must.
-    void add_tools(const std::vector<std::string>& tools);
-    // The same for credentials.
-    void add_credentials(const std::vector<std::string>& credentials);
+    class Series;
+    class Shared;
+    explicit SourceMetrics(std::unique_ptr<Series> series, Shared& shared);
+    ~SourceMetrics() override;
 
     void leased(std::size_t batch) override;
     void attempt_started(std::string_view tool, std::chrono::nanoseconds pickup_latency) override;
@@ -45,18 +40,19 @@ class Metrics : public outbox::Observer {
     void late_result(std::string_view tool) override;
     void duplicate_effect(std::string_view tool) override;
     void reconciled_pass() override;
-    void slots(std::string_view tool, int in_flight, int limit) override;
     void statement_done(std::string_view statement, std::chrono::nanoseconds took) override;
     void database_error(outbox::StoreError::Kind kind) override;
     void database_up(bool up) override;
     void clock_offset(std::chrono::nanoseconds offset) override;
+    void configuration_drift(std::string_view tool, outbox::Drift kind) override;
+    // Of the process, whichever source tells it:
+    void slots(std::string_view tool, int in_flight, int limit) override;
     void credential_error(std::string_view credential) override;
     void breaker_opened(std::string_view tool) override;
     void breaker_closed(std::string_view tool) override;
     void probe_breaker_opened(std::string_view tool) override;
     void probe_breaker_closed(std::string_view tool) override;
     void paused(std::string_view tool, bool probes, std::chrono::nanoseconds wait) override;
-    void configuration_drift(std::string_view tool, outbox::Drift kind) override;
 
     // The gauges that are sampled from the database; what a sample does not name is zero.
     // A tool that this configuration does not name has series of its own while another daemon
@@ -65,13 +61,39 @@ class Metrics : public outbox::Observer {
     void set_horizon_age(std::chrono::duration<double> age);
     // Adds what a roll-up of this daemon counted. Named: the tools of the catalogue.
     void add_tallies(std::span<const outbox::ToolTally> tallies);
+
+ private:
+    friend class Metrics;
+    std::unique_ptr<Series> series_;
+    Shared& shared_;
+};
+
+// Every metric of contract/cli.md, registered at the start, in the Prometheus text format. With
+// several sources, what comes of a database carries the label `source` throughout; with one, only
+// the series that the contract gives it to. serialize() may be called from any thread.
+class Metrics {
+ public:
+    // sources: the names of the databases (their namespaces), at least one.
+    Metrics(
+        const std::vector<std::string>& tools,
+        const std::vector<std::string>& sources,
+        const BuildInfo& build
+    );
+    ~Metrics();
+
+    [[nodiscard]] SourceMetrics& of(std::size_t source) { return *sources_.at(source); }
+
+    // After a reload: series of new tools. Those of removed tools stay, as counters must.
+    void add_tools(const std::vector<std::string>& tools);
+    // The same for credentials.
+    void add_credentials(const std::vector<std::string>& credentials);
     void config_reloaded(bool ok);
 
     [[nodiscard]] std::string serialize() const;
 
  private:
-    class Series;
-    std::unique_ptr<Series> series_;
+    std::unique_ptr<SourceMetrics::Shared> shared_;
+    std::vector<std::unique_ptr<SourceMetrics>> sources_;
 };
 
 }  // namespace outboxd

@@ -232,31 +232,52 @@ void check_toolset(const config::Config& config, config::Diagnostics& diagnostic
     (void)compile_all(config, diagnostics);
 }
 
-std::unique_ptr<outbox::Toolset> build_toolset(
-    const config::Config& config, config::Diagnostics& diagnostics, Services services
+std::vector<std::unique_ptr<outbox::Toolset>> build_toolsets(
+    const config::Config& config,
+    config::Diagnostics& diagnostics,
+    const Services& services,
+    const std::vector<outbox::SqlDatabases*>& databases
 ) {
+    std::vector<std::unique_ptr<outbox::Toolset>> toolsets;
     auto compiled = compile_all(config, diagnostics);
-    if (diagnostics.has_errors()) return nullptr;
+    if (diagnostics.has_errors()) return toolsets;
     const auto mask = make_mask(config);
     HttpSenders senders(config, services, mask);
     McpServers servers(senders);
     LaneGates fresh(services.observer);
     auto* registry = services.gates != nullptr ? services.gates : &fresh;
-    auto toolset = std::make_unique<outbox::Toolset>();
-    for (auto& tool : compiled) {
-        auto gates = make_gates(tool, *registry);
-        auto action = make_action(tool, services, senders, servers, gates.of_attempts());
-        auto probe = make_probe(tool, services, senders, servers, gates.of_probes());
-        toolset->add(
-            {std::move(tool.policy),
-             std::make_unique<AdapterTool>(
-                 std::move(action), std::move(probe), mask, std::move(tool.arguments)
-             ),
-             std::move(gates.attempts),
-             std::move(gates.probes)}
-        );
+    for (auto* own : databases) {
+        auto here = services;
+        here.databases = own;
+        if (compiled.empty()) {  // moved into the toolset before
+            config::Diagnostics known;
+            compiled = compile_all(config, known);
+        }
+        auto toolset = std::make_unique<outbox::Toolset>();
+        for (auto& tool : compiled) {
+            auto gates = make_gates(tool, *registry);
+            auto action = make_action(tool, here, senders, servers, gates.of_attempts());
+            auto probe = make_probe(tool, here, senders, servers, gates.of_probes());
+            toolset->add(
+                {std::move(tool.policy),
+                 std::make_unique<AdapterTool>(
+                     std::move(action), std::move(probe), mask, std::move(tool.arguments)
+                 ),
+                 std::move(gates.attempts),
+                 std::move(gates.probes)}
+            );
+        }
+        compiled.clear();
+        toolsets.push_back(std::move(toolset));
     }
-    return toolset;
+    return toolsets;
+}
+
+std::unique_ptr<outbox::Toolset> build_toolset(
+    const config::Config& config, config::Diagnostics& diagnostics, Services services
+) {
+    auto toolsets = build_toolsets(config, diagnostics, services, {services.databases});
+    return toolsets.empty() ? nullptr : std::move(toolsets.front());
 }
 
 }  // namespace tools

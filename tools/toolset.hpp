@@ -2,6 +2,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <memory>
+#include <vector>
 
 #include "config/config.hpp"
 #include "outbox/failpoint.hpp"
@@ -27,7 +28,17 @@ struct Services {
 // hold those of load() already: a place that has an error gets no second one. Never throws.
 void check_toolset(const config::Config& config, config::Diagnostics& diagnostics);
 
-// The same, and the adapters themselves; null when anything is wrong.
+// The same, and the adapters themselves: a toolset for each of the databases, for the outboxes in
+// them. They share what the outside sees (connections, tokens, gates); what a tool does on the
+// outbox's own database it does on the one of its toolset. Empty when anything is wrong.
+[[nodiscard]] std::vector<std::unique_ptr<outbox::Toolset>> build_toolsets(
+    const config::Config& config,
+    config::Diagnostics& diagnostics,
+    const Services& services,
+    const std::vector<outbox::SqlDatabases*>& databases
+);
+
+// For one database, that of the services; null when anything is wrong.
 [[nodiscard]] std::unique_ptr<outbox::Toolset> build_toolset(
     const config::Config& config, config::Diagnostics& diagnostics, Services services
 );

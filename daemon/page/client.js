@@ -2,6 +2,9 @@
 import { parse, print } from './json.js';
 
 const slot = 'outboxd.token';
+// Of a daemon with several databases: the page's own ?source=NAME.
+const source = new URLSearchParams(location.search).get('source');
+const sourced = (path) => (source === null ? path : `${path}${path.includes('?') ? '&' : '?'}source=${encodeURIComponent(source)}`);
 
 export const token = {
   get: () => sessionStorage.getItem(slot) ?? '',
@@ -22,7 +25,7 @@ async function ask(method, path, body, signal) {
   let response;
   let text;
   try {
-    response = await fetch(`/api/v1/${path}`, {
+    response = await fetch(`/api/v1/${sourced(path)}`, {
       method,
       signal: AbortSignal.any ? AbortSignal.any([AbortSignal.timeout(15_000), ...(signal ? [signal] : [])]) : signal,
       headers: {

@@ -74,7 +74,27 @@ export class Cluster {
     await pool.end();
   }
 
+  // Gone as a machine is that lost its power; begin() has it again.
+  halt() { this.#control('stop', '-m', 'immediate'); }
+
+  async begin() {
+    await this.#meanwhile('pg_ctl', '-D', this.#data, '-w', '-t', '60', '-l', path.join(this.#dir, 'server.log'), 'start');
+  }
+
+  // Silent as a machine is that hangs: connections stay, nothing answers. By pid: the server and its children.
+  freeze() {
+    process.kill(this.pid, 'SIGSTOP');
+    this.frozen = [this.pid, ...readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8').trim().split(' ').map(Number)];
+    for (const pid of this.frozen) process.kill(pid, 'SIGSTOP');
+  }
+
+  thaw() {
+    for (const pid of this.frozen ?? []) process.kill(pid, 'SIGCONT');
+    this.frozen = null;
+  }
+
   stop() {
+    this.thaw();
     if (!existsSync(this.#dir)) return;
     try { this.#control('stop', '-m', 'immediate'); } catch { /* it is down already */ }
     rmSync(this.#dir, { recursive: true, force: true });

@@ -44,8 +44,9 @@ struct TokenFile {
 
 struct Admin {
     World world;
-    outboxd::Metrics metrics{{"create_ticket"}, "default", {"1.2.3", "abc"}};
+    outboxd::Metrics metrics{{"create_ticket"}, {"default"}, {"1.2.3", "abc"}};
     std::optional<std::string> missing = std::nullopt;
+    std::string note;
     outboxd::AdminServer server;
     std::optional<Served<outboxd::AdminServer>> served;
 
@@ -54,7 +55,7 @@ struct Admin {
             {.host = "127.0.0.1", .port = 0, .hosts = {"Outbox.internal"}, .token_file = {}}
     )
         : server(world.context.get_executor(), std::move(options), metrics, [this] {
-              return missing;
+              return outboxd::AdminServer::Ready{.missing = missing, .note = note};
           }) {
         for (auto access : {Access::open, Access::read, Access::write}) {
             const auto* path = access == Access::open   ? "/open/"
@@ -95,6 +96,8 @@ TEST_CASE("livez, readyz and metrics") {
     Admin admin;
     CHECK(admin.ask("/livez") == "200 alive\n");
     CHECK(admin.ask("/readyz") == "200 ready\n");
+    admin.note = "orders: served\n";
+    CHECK(admin.ask("/readyz") == "200 ready\norders: served\n");
     admin.missing = "The database is not reachable.";
     CHECK_THAT(admin.ask("/readyz"), ContainsSubstring("The database is not reachable."));
     CHECK_THAT(admin.ask("/readyz"), ContainsSubstring("503 "));

@@ -51,7 +51,7 @@ const std::vector<std::string> kContract = {
 };
 
 Metrics make() {
-    return Metrics({"create_ticket", "refund"}, "orders", {"0.1.0", "abc123"});
+    return Metrics({"create_ticket", "refund"}, {"orders"}, {"0.1.0", "abc123"});
 }
 
 std::multiset<std::string> types(const std::string& text) {
@@ -77,28 +77,29 @@ std::string value(const std::string& text, const std::string& name, std::set<std
     return "none";
 }
 
-void use_everything(Metrics& metrics) {
-    metrics.leased(7);
-    metrics.attempt_started("create_ticket", 3ms);
-    metrics.attempt_ended("create_ticket", outbox::Succeeded{}, 20ms);
-    metrics.attempt_ended("create_ticket", outbox::Unknown{}, 20ms);
-    metrics.became_unknown("create_ticket", outbox::Cause::reset);
-    metrics.probed("create_ticket", outbox::Found{});
-    metrics.completed(7);
-    metrics.fenced("create_ticket");
-    metrics.late_result("create_ticket");
-    metrics.duplicate_effect("nobody_configured_this");
-    metrics.reconciled_pass();
-    metrics.slots("create_ticket", 3, 16);
-    metrics.statement_done("lease_operations", 1ms);
-    metrics.database_error(outbox::StoreError::Kind::in_doubt);
-    metrics.database_up(true);
+void use_everything(Metrics& metrics, std::size_t which = 0) {
+    auto& source = metrics.of(which);
+    source.leased(7);
+    source.attempt_started("create_ticket", 3ms);
+    source.attempt_ended("create_ticket", outbox::Succeeded{}, 20ms);
+    source.attempt_ended("create_ticket", outbox::Unknown{}, 20ms);
+    source.became_unknown("create_ticket", outbox::Cause::reset);
+    source.probed("create_ticket", outbox::Found{});
+    source.completed(7);
+    source.fenced("create_ticket");
+    source.late_result("create_ticket");
+    source.duplicate_effect("nobody_configured_this");
+    source.reconciled_pass();
+    source.slots("create_ticket", 3, 16);
+    source.statement_done("lease_operations", 1ms);
+    source.database_error(outbox::StoreError::Kind::in_doubt);
+    source.database_up(true);
     metrics.config_reloaded(true);
     metrics.add_credentials({"desk", "graph"});
-    metrics.credential_error("graph");
-    metrics.breaker_opened("refund");
-    metrics.breaker_opened("create_ticket");
-    metrics.breaker_closed("create_ticket");
+    source.credential_error("graph");
+    source.breaker_opened("refund");
+    source.breaker_opened("create_ticket");
+    source.breaker_closed("create_ticket");
 }
 
 }  // namespace
@@ -173,11 +174,11 @@ TEST_CASE("roll-ups add up, per tool of the catalogue") {
     const std::vector<outbox::ToolTally> first = {
         {.tool = "refund", .enqueued = 3, .replayed = 1}, {.tool = "elsewhere"}
     };
-    metrics.add_tallies(first);
+    metrics.of(0).add_tallies(first);
     const std::vector<outbox::ToolTally> second = {
         {.tool = "refund", .enqueued = 2, .replayed = 0}, {.tool = "other", .replayed = 4}
     };
-    metrics.add_tallies(second);
+    metrics.of(0).add_tallies(second);
     text = metrics.serialize();
     CHECK(value(text, "outboxd_enqueued_total", {"tool=\"refund\""}) == "5");
     CHECK(value(text, "outboxd_replayed_total", {"tool=\"refund\""}) == "1");
@@ -200,7 +201,7 @@ TEST_CASE("samples replace each other") {
         {.tool = "elsewhere", .status = Status::pending, .count = 7, .oldest_seconds = 8},
         {.tool = "refund", .status = Status::succeeded, .count = 99, .oldest_seconds = 1}
     };
-    metrics.set_samples(samples);
+    metrics.of(0).set_samples(samples);
     auto text = metrics.serialize();
     CHECK(value(text, "outboxd_operations", {"tool=\"refund\"", "status=\"unknown\""}) == "4");
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"refund\"", "status=\"unknown\""}) == "9");
@@ -208,11 +209,48 @@ TEST_CASE("samples replace each other") {
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"other\"", "status=\"pending\""}) == "5");
     // Another daemon runs it: it does not count as one that nobody serves.
     CHECK(value(text, "outboxd_operations", {"tool=\"elsewhere\"", "status=\"pending\""}) == "7");
-    metrics.set_samples({});
+    metrics.of(0).set_samples({});
     text = metrics.serialize();
     CHECK(value(text, "outboxd_operations", {"tool=\"elsewhere\"", "status=\"pending\""}) == "0");
     CHECK(value(text, "outboxd_operations", {"tool=\"refund\"", "status=\"unknown\""}) == "0");
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"other\"", "status=\"pending\""}) == "0");
+}
+
+TEST_CASE("of several sources, what comes of a database says of which; limits are shared") {
+    Metrics metrics({"create_ticket"}, {"orders", "support"}, {"0.1.0", "abc123"});
+    use_everything(metrics, 1);
+    metrics.of(0).attempt_ended("create_ticket", outbox::Succeeded{}, 1ms);
+    const std::vector<outbox::ToolSample> samples = {
+        {.tool = "create_ticket", .status = outbox::Status::pending, .count = 2}
+    };
+    const std::vector<outbox::ToolSample> more = {
+        {.tool = "create_ticket", .status = outbox::Status::pending, .count = 5}
+    };
+    metrics.of(0).set_samples(samples);
+    metrics.of(1).set_samples(more);
+    metrics.of(1).set_samples(more);
+    const auto text = metrics.serialize();
+    CHECK(types(text) == std::multiset<std::string>(kContract.begin(), kContract.end()));
+    const std::string tool = "tool=\"create_ticket\"";
+    const std::string orders = "source=\"orders\"";
+    const std::string support = "source=\"support\"";
+    const std::string succeeded = "outcome=\"succeeded\"";
+    const std::string pending = "status=\"pending\"";
+    CHECK(value(text, "outboxd_attempts_total", {orders, tool, succeeded}) == "1");
+    CHECK(value(text, "outboxd_attempts_total", {support, tool, succeeded}) == "1");
+    CHECK(value(text, "outboxd_pickup_latency_seconds_count", {orders, tool}) == "0");
+    CHECK(value(text, "outboxd_pickup_latency_seconds_count", {support, tool}) == "1");
+    CHECK(value(text, "outboxd_operations", {orders, tool, pending}) == "2");
+    CHECK(value(text, "outboxd_operations", {support, tool, pending}) == "5");
+    CHECK(value(text, "outboxd_database_up", {orders}) == "0");
+    CHECK(value(text, "outboxd_database_up", {support}) == "1");
+    CHECK(value(text, "outboxd_lease_batch_size_count", {support}) == "1");
+    CHECK(value(text, "outboxd_in_flight", {tool}) == "3");
+    CHECK(value(text, "outboxd_breaker_open", {"tool=\"create_ticket\""}) == "0");
+    metrics.add_tools({"later"});
+    CHECK(
+        value(metrics.serialize(), "outboxd_late_results_total", {orders, "tool=\"later\""}) == "0"
+    );
 }
 
 TEST_CASE("promtool accepts the page") {

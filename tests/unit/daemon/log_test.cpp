@@ -118,3 +118,15 @@ TEST_CASE("lines to the journal begin with their priority, lines to anything els
     std::string more;
     CHECK_FALSE(std::getline(text, more));
 }
+
+TEST_CASE("of one of several sources, a line says of which") {
+    const outboxd::LogLine of_one{kTime, LogLevel::warn, "gone", "two words"};
+    CHECK_THAT(
+        format_line(LogFormat::text, of_one, {{"key", "v"}}),
+        ContainsSubstring("gone source=\"two words\" key=v")
+    );
+    CHECK_THAT(
+        format_line(LogFormat::json, of_one, {{"key", "v"}}),
+        ContainsSubstring(R"("message":"gone","source":"two words","key":"v"})")
+    );
+}

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/app.hpp"
+#include "daemon/source.hpp"
 
 namespace outboxd {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::chrono::nanoseconds kLongestPause = 5s;
 
 }  // namespace
 
-asio::awaitable<std::int64_t> App::prune(
+asio::awaitable<std::int64_t> Source::prune(
     outbox::pg::Prune what, std::chrono::milliseconds older_than
 ) {
     std::int64_t pruned = 0;
@@ -42,14 +42,13 @@ asio::awaitable<std::int64_t> App::prune(
     co_return pruned;
 }
 
-asio::awaitable<void> App::keep_retention() {
+asio::awaitable<void> Source::keep_retention() {
     while (!ended_) {
-        if (stop_requests_ == 0 && generations_.back()->engine().health().database) {
+        if (stop_requests_ == 0 && answers()) {
             try {
-                auto payloads =
-                    prune(outbox::pg::Prune::payloads, options_.config.retention.payloads);
+                auto payloads = prune(outbox::pg::Prune::payloads, config_.retention.payloads);
                 const auto pruned = co_await std::move(payloads);
-                auto events = prune(outbox::pg::Prune::events, options_.config.retention.events);
+                auto events = prune(outbox::pg::Prune::events, config_.retention.events);
                 const auto gone = co_await std::move(events);
                 if (pruned + gone > 0) {
                     log_.info(
