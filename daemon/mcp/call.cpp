@@ -47,6 +47,13 @@ std::variant<std::optional<std::string>, Refused> read_run(
             kMaxRun
         )};
     }
+    // A host that does not know the variable sends its name: one run for everybody, for ever.
+    if (run && run->find("${") != std::string::npos) {
+        return Refused{
+            "Nothing was done: the run id of this call is a placeholder that nobody filled in. "
+            "Whoever runs this agent sets the variable that it names."
+        };
+    }
     return run;
 }
 

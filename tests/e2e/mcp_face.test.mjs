@@ -107,6 +107,7 @@ both('without a run a write tool is refused, a read tool reads; arguments are ch
   await refused('create_ticket', { title: 'x' }, {}, transport === 'http' ? /run-id.*Agent-Run/ : /run-id.*--run-id/);
   await refused('create_ticket', { title: 'x' }, { 'dev.outboxd/run-id': 7 }, /must be a text/);
   await refused('create_ticket', { title: 'x' }, inRun(''), /run id/);
+  await refused('create_ticket', { title: 'x' }, inRun('desk-${RUN_ID}'), /placeholder that nobody filled in/);
   await refused('create_ticket', { title: 'x' }, inRun('r\n'), /run id/);
   await refused('create_ticket', { title: 'x' }, inRun('r', { 'dev.outboxd/occurrence': 0 }), /occurrence/);
   await refused('create_ticket', { title: 'x'.repeat(201) }, inRun('r'), /"\/title"/);
