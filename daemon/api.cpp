@@ -58,7 +58,7 @@ ServerResponse unreachable(const outbox::StoreError& error) {
         return ApiProblem(
                    503,
                    "In doubt",
-                   "The connection broke: it may have been done or not. Look before repeating it."
+                   "The database did not say in time whether it was done. Look before repeating it."
         )
             .response();
     }
@@ -107,7 +107,8 @@ ServerResponse problem_of(const std::exception_ptr& thrown) {
 }  // namespace
 
 Api::Api(asio::any_io_executor executor, const std::string& dsn, const config::Config& config)
-    : reading_(executor, dsn), steering_(executor, dsn) {
+    : reading_(executor, dsn, ApiDatabase::Late::unavailable),
+      steering_(executor, dsn, ApiDatabase::Late::in_doubt) {
     use(config);
 }
 

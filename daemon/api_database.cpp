@@ -1,13 +1,9 @@
 #include "daemon/api_database.hpp"
 
-#include "outbox/store.hpp"
-
 namespace outboxd {
 
-void ApiDatabase::refuse() {
-    throw outbox::StoreError(
-        outbox::StoreError::Kind::unavailable, "the database does not answer in time"
-    );
+void ApiDatabase::refuse(Late kind) {
+    throw outbox::StoreError(kind, "the database does not answer in time");
 }
 
 }  // namespace outboxd

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "outbox/pg/lane.hpp"
+#include "outbox/store.hpp"
 
 namespace outboxd {
 
@@ -25,16 +26,20 @@ namespace asio = boost::asio;
 // gone is told at once, and the io thread never waits for it.
 class ApiDatabase {
  public:
-    ApiDatabase(asio::any_io_executor executor, std::string dsn)
+    // What an answer that does not come in time means: of a read nothing (unavailable), of a write
+    // that it may have been done (in_doubt).
+    using Late = outbox::StoreError::Kind;
+    ApiDatabase(asio::any_io_executor executor, std::string dsn, Late late)
         : executor_(std::move(executor)),
+          late_(late),
           lane_(
               std::move(dsn),
               {.statement_timeout = kStatementTime, .lock_timeout = kLockTime, .hot = false},
               nullptr
           ) {}
 
-    // Runs work(session) on the lane's thread. Throws StoreError: unavailable when the answer takes
-    // too long, in which case what was begun goes on.
+    // Runs work(session) on the lane's thread. Throws StoreError: unavailable when nothing was
+    // begun, `late` when the answer takes too long, in which case what was begun goes on.
     template <class Work>
     auto run(Work work) -> asio::awaitable<std::invoke_result_t<Work&, outbox::pg::Session&>> {
         using Answer = std::invoke_result_t<Work&, outbox::pg::Session&>;
@@ -46,7 +51,7 @@ class ApiDatabase {
             bool done = false;
             bool left = false;
         };
-        if (overdue_ > 0 || waiting_ >= kMostWaiting) refuse();
+        if (overdue_ > 0 || waiting_ >= kMostWaiting) refuse(Late::unavailable);
         auto wait = std::make_shared<Wait>(executor_);
         wait->timer.expires_after(kPatience);
         ++waiting_;
@@ -63,7 +68,7 @@ class ApiDatabase {
         if (!wait->done) {
             wait->left = true;
             ++overdue_;
-            refuse();
+            refuse(late_);
         }
         if (wait->error) std::rethrow_exception(wait->error);
         co_return std::move(wait->answer);
@@ -75,9 +80,10 @@ class ApiDatabase {
     static constexpr std::chrono::milliseconds kPatience{5'000};
     static constexpr int kMostWaiting = 32;
 
-    [[noreturn]] static void refuse();
+    [[noreturn]] static void refuse(Late kind);
 
     asio::any_io_executor executor_;
+    Late late_;
     int waiting_ = 0;
     int overdue_ = 0;  // of those, nobody waits for these any more
     outbox::pg::Lane lane_;

@@ -126,6 +126,10 @@ asio::awaitable<outbox::RollUp> Generation::roll_up() {
     return ask(store_.roll_up());
 }
 
+asio::awaitable<std::vector<outbox::AttentionCount>> Generation::attention() {
+    return ask(store_.attention());
+}
+
 asio::awaitable<outbox::pg::Horizon> Generation::horizon() {
     return ask(store_.horizon());
 }

@@ -64,6 +64,7 @@ class Generation {
     asio::awaitable<std::vector<outbox::ToolSample>> sample();
     asio::awaitable<outbox::RollUp> roll_up();
     asio::awaitable<outbox::pg::Horizon> horizon();
+    asio::awaitable<std::vector<outbox::AttentionCount>> attention();
     asio::awaitable<outbox::pg::PrunePage> prune(
         outbox::pg::Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
     );

@@ -11,6 +11,7 @@
 #include "outbox/operation.hpp"
 #include "outbox/outcome.hpp"
 #include "outbox/store.hpp"
+#include "outbox/transition.hpp"
 
 // The series of one tool (and source), with the closed sets that label them. Of metrics.cpp alone.
 namespace outboxd {
@@ -131,6 +132,7 @@ struct ToolSeries {
 struct BacklogSeries {
     std::map<outbox::Status, Gauge*> operations;
     std::map<outbox::Status, Gauge*> oldest;
+    std::map<std::string, Gauge*, std::less<>> attention;  // by reason; of final ones too
 
     BacklogSeries(
         MetricFamilies& families, const prometheus::Labels& source, const std::string& tool
@@ -141,6 +143,11 @@ struct BacklogSeries {
             );
             operations[status] = &families.operations.Add(labels);
             oldest[status] = &families.oldest.Add(labels);
+        }
+        for (auto reason : outbox::kAllAttentionReasons) {
+            const std::string name(outbox::to_string(reason));
+            attention[name] =
+                &families.attention.Add(labelled(source, {{"tool", tool}, {"reason", name}}));
         }
     }
 };

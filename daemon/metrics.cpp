@@ -135,6 +135,20 @@ class SourceMetrics::Series {
         }
     }
 
+    // Null: a reason that this build does not know.
+    Gauge* attention(const std::string& tool, const std::string& reason) {
+        auto found = backlogs_.find(tool);
+        auto& backlog = found != backlogs_.end() ? found->second : this->backlog(tool, false);
+        auto gauge = backlog.attention.find(reason);
+        return gauge == backlog.attention.end() ? nullptr : gauge->second;
+    }
+
+    void clear_attention() {
+        for (auto& [tool, backlog] : backlogs_) {
+            for (auto& [reason, gauge] : backlog.attention) gauge->Set(0);
+        }
+    }
+
     TallySeries& tally(const std::string& tool) {
         return tallies_.try_emplace(tool, families, source, tool).first->second;
     }
@@ -309,6 +323,15 @@ void SourceMetrics::set_samples(std::span<const outbox::ToolSample> samples) {
         operations->second->Increment(static_cast<double>(sample.count));
         auto* oldest = backlog.oldest.at(sample.status);
         if (sample.oldest_seconds > oldest->Value()) oldest->Set(sample.oldest_seconds);
+    }
+}
+
+void SourceMetrics::set_attention(const std::vector<outbox::AttentionCount>& counts) {
+    series_->clear_attention();
+    for (const auto& [tool, reason, count] : counts) {
+        if (auto* gauge = series_->attention(tool, reason)) {
+            gauge->Increment(static_cast<double>(count));
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "outbox/attention_count.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/store.hpp"
 
@@ -58,6 +59,8 @@ class SourceMetrics : public outbox::Observer {
     // A tool that this configuration does not name has series of its own while another daemon
     // serves it, and counts under `other` otherwise: those are the ones that nobody serves.
     void set_samples(std::span<const outbox::ToolSample> samples);
+    // What waits for a person, of the same tools.
+    void set_attention(const std::vector<outbox::AttentionCount>& counts);
     void set_horizon_age(std::chrono::duration<double> age);
     // Adds what a roll-up of this daemon counted. Named: the tools of the catalogue.
     void add_tallies(std::span<const outbox::ToolTally> tallies);

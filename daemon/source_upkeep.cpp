@@ -70,6 +70,8 @@ asio::awaitable<void> Source::sample() {
                 auto sampling = generations_.back()->sample();
                 const auto samples = co_await std::move(sampling);
                 metrics_.set_samples(samples);
+                auto flagged = generations_.back()->attention();
+                metrics_.set_attention(co_await std::move(flagged));
                 auto counting = roll_up();
                 co_await std::move(counting);
                 if (pass % kHorizonPasses == 0) {

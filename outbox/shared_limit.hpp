@@ -28,8 +28,8 @@ class SharedLimit {
     struct State;
 
  public:
-    // With how much a lease without an answer keeps others waiting.
-    static constexpr std::chrono::milliseconds kPatience{1'000};
+    // For how long a lease without an answer keeps others waiting.
+    static constexpr std::chrono::milliseconds kPatience{200};
 
     struct Settings {
         int slots = 1;

@@ -368,6 +368,21 @@ asio::awaitable<RollUp> PgStore::roll_up() {
     co_return co_await maintain_->run(std::move(work));
 }
 
+asio::awaitable<std::vector<AttentionCount>> PgStore::attention() {
+    auto work = [](Session& session) {
+        std::vector<AttentionCount> all;
+        for (const auto& row : session.read(sql::count_attention, {})) {
+            all.push_back(
+                {row["tool"].as<std::string>(),
+                 row["reason"].as<std::string>(),
+                 row["count"].as<std::int64_t>()}
+            );
+        }
+        return all;
+    };
+    co_return co_await maintain_->run(std::move(work));
+}
+
 asio::awaitable<Horizon> PgStore::horizon() {
     auto work = [](Session& session) {
         const auto row = session.read(sql::sample_horizon, {})[0];

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "outbox/attention_count.hpp"
 #include "outbox/failpoint.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/pg/retention.hpp"
@@ -69,6 +70,7 @@ class PgStore : public Store {
     asio::awaitable<std::vector<ToolSample>> sample() override;
     asio::awaitable<RollUp> roll_up() override;
     asio::awaitable<Horizon> horizon();
+    asio::awaitable<std::vector<AttentionCount>> attention();
     // A page of retention, on the maintain lane.
     asio::awaitable<PrunePage> prune(
         Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows

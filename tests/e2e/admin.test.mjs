@@ -57,6 +57,14 @@ story('promtool accepts the metrics, and their names and types are the contract\
   assert.equal(await daemon.metric('outboxd_attempts_total', 'outcome="succeeded"'), 1);
   assert.equal(await daemon.metric('outboxd_attempts_total', 'outcome="unknown"'), 1);
   assert.equal(await daemon.metric('outboxd_reconciled_total', 'verdict="found"'), 1);
+
+  // Zero is said before anything waits for a person; what waits is counted, open or ended.
+  const flagged = () => daemon.metric('outboxd_attention', 'reason="duplicate_effect"');
+  assert.equal(await flagged(), 0);
+  await w.db.query(`UPDATE outbox.outcome SET attention = 'duplicate_effect' WHERE seq = (SELECT seq FROM outbox.operation WHERE operation_id = 'a')`);
+  await eventually('what waits for a person is counted', async () => (await flagged()) === 1, 60_000);
+  await w.db.query('UPDATE outbox.outcome SET attention = NULL');
+  await eventually('and no longer', async () => (await flagged()) === 0, 60_000);
 });
 
 // A rule about a series that is never there never fires, and nobody notices.

@@ -366,6 +366,22 @@ story('a database that is slow, frozen or gone: 503 in time, and the metrics go 
   }
   await eventually('it answers again', async () => (await get('tools')).status === 200, 30_000);
 
+  // Frozen while something is done: nobody here knows whether it was.
+  await w.db.query(`INSERT INTO outbox.operation (operation_id, tool, arguments, run_at) VALUES ('later', 'create_ticket', '{"title": "x"}', now() + interval '1 h')`);
+  refused(await post(path('nobody', 'cancel')), 404);  // the connection is there
+  const { rows: steering } = await w.db.query(`SELECT pid FROM pg_stat_activity WHERE query LIKE '%outbox.cancel(%' AND pid <> pg_backend_pid() AND state = 'idle'`);
+  assert.equal(steering.length, 1);
+  process.kill(steering[0].pid, 'SIGSTOP');
+  try {
+    refused(await post(path('later', 'cancel')), 503, { title: 'In doubt' });
+    refused(await post(path('later', 'cancel')), 503, { title: 'No database' });  // not even begun
+    await metrics();
+  } finally {
+    process.kill(steering[0].pid, 'SIGCONT');
+  }
+  await eventually('it was done after all', async () => (await w.get('later')).status === 'cancelled', 30_000);
+  await eventually('it answers again', async () => (await post(path('nobody', 'cancel'))).status === 404, 30_000);
+
   // Gone: nobody may connect.
   const { database } = w.db.options;
   const admin = w.cluster.pool('postgres');

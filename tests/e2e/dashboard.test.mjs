@@ -68,7 +68,7 @@ function family(known, name) {
 }
 
 // Families that have a series only after something went wrong: nothing may be shown of them.
-const silent = ['outboxd_attention', 'outboxd_credential_errors_total', 'outboxd_xmin_horizon_age_seconds', 'outboxd_clock_offset_seconds'];
+const silent = ['outboxd_credential_errors_total', 'outboxd_xmin_horizon_age_seconds', 'outboxd_clock_offset_seconds'];
 
 story('a real Prometheus answers every query of the dashboard, and takes every alert rule', async (w) => {
   const daemon = await w.start();

@@ -216,6 +216,33 @@ TEST_CASE("samples replace each other") {
     CHECK(value(text, "outboxd_oldest_seconds", {"tool=\"other\"", "status=\"pending\""}) == "0");
 }
 
+TEST_CASE("what waits for a person is counted by tool and reason, and reads zero before") {
+    auto metrics = make();
+    const auto waiting = [&](const std::string& tool, const std::string& reason) {
+        return value(
+            metrics.serialize(),
+            "outboxd_attention",
+            {"tool=\"" + tool + "\"", "reason=\"" + reason + "\""}
+        );
+    };
+    CHECK(waiting("refund", "manual") == "0");
+    metrics.of(0).set_attention(
+        {{"refund", "manual", 3},
+         {"refund", "conflict", 1},
+         {"gone", "hold", 2},
+         {"gone_too", "hold", 5},
+         {"refund", "a reason of tomorrow", 9}}
+    );
+    CHECK(waiting("refund", "manual") == "3");
+    CHECK(waiting("refund", "conflict") == "1");
+    CHECK(waiting("refund", "give_up") == "0");
+    CHECK(waiting("other", "hold") == "7");
+    metrics.of(0).set_attention({{"refund", "manual", 1}});
+    CHECK(waiting("refund", "manual") == "1");
+    CHECK(waiting("refund", "conflict") == "0");
+    CHECK(waiting("other", "hold") == "0");
+}
+
 TEST_CASE("of several sources, what comes of a database says of which; limits are shared") {
     Metrics metrics({"create_ticket"}, {"orders", "support"}, {"0.1.0", "abc123"});
     use_everything(metrics, 1);

@@ -143,15 +143,15 @@ TEST_CASE("what a database that does not answer set aside falls back") {
     Member frozen(limit);
     Member other(limit);
     frozen.share.reserve(2, kStart);
-    CHECK(other.share.free(kStart + 999ms) == 0);
-    CHECK(other.share.free(kStart + 1s) == 2);
-    other.lease(1, 1, kStart + 1s);
+    CHECK(other.share.free(kStart + SharedLimit::kPatience - 1ms) == 0);
+    CHECK(other.share.free(kStart + SharedLimit::kPatience) == 2);
+    other.lease(1, 1, kStart + SharedLimit::kPatience);
     // Its answer after all: there is room for one.
-    CHECK(frozen.share.claim(kStart + 2s));
+    CHECK(frozen.share.claim(kStart + 2 * SharedLimit::kPatience));
     const auto slot = frozen.share.take();
-    CHECK_FALSE(frozen.share.claim(kStart + 2s));
-    frozen.share.settle(kStart + 2s);
-    CHECK(frozen.share.taken(kStart + 2s) == 2);
+    CHECK_FALSE(frozen.share.claim(kStart + 2 * SharedLimit::kPatience));
+    frozen.share.settle(kStart + 2 * SharedLimit::kPatience);
+    CHECK(frozen.share.taken(kStart + 2 * SharedLimit::kPatience) == 2);
 }
 
 TEST_CASE("random turns: never above the limit, and somebody in line may always go on") {
