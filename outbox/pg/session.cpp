@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::string_view kUnnamed = "other";
 
+// How long a plan is good for. One that was made while the queue was empty for certain (vacuumed,
+// then analysed) reads all of it, and the server keeps it until the next analyze, minutes later.
+constexpr std::chrono::seconds kPlanAge{10};
+const std::string kDiscardPlans = "DISCARD PLANS";  // no query: cannot be prepared like the others
+
 Connection connect(const std::string& dsn) {
     try {
         return Connection(with_defaults(dsn));
@@ -115,6 +120,11 @@ pqxx::result Session::run_hot(
 ) {
     auto name = std::string(name_of(text));
     if (name == kUnnamed) return execute(transaction, text, parameters);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - planned_ >= kPlanAge) {
+        execute(transaction, kDiscardPlans, {});
+        planned_ = now;
+    }
     if (prepared_.insert(name).second) {
         connection_.prepare(name, text);
     }

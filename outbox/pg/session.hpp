@@ -16,7 +16,7 @@ struct SessionSettings {
     std::chrono::milliseconds statement_timeout{30'000};
     std::chrono::milliseconds lock_timeout{2'000};
     // For a lane that sends the same few statements again and again: they are prepared, unless a
-    // pooler stands between, and planned once, without statistics (hot_settings.sql).
+    // pooler stands between, and planned seldom, without the parameters (hot_settings.sql).
     bool hot = false;
 };
 
@@ -65,6 +65,7 @@ class Session {
     bool checked_ = false;
     bool broken_ = false;  // a prepared statement does not hold any more
     std::set<std::string, std::less<>> prepared_;
+    std::chrono::steady_clock::time_point planned_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace outbox::pg

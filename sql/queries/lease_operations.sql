@@ -98,5 +98,6 @@ SELECT t.seq, o.operation_id, o.tool, o.arguments::text AS arguments, o.run_id, 
                    WHERE p.operation_id = o.compensates)
        END AS original_result
   FROM taken t
-  JOIN outbox.operation o ON o.seq = t.seq
+ CROSS JOIN LATERAL (  -- by key, also in a plan of a time when there was no operation
+     SELECT i.* FROM outbox.operation i WHERE i.seq = t.seq LIMIT 1) o
  WHERE (SELECT d.flush FROM durable d) IS NOT NULL
