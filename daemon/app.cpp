@@ -51,14 +51,6 @@ std::vector<std::string> sources_of(const config::Database& database) {
     return names;
 }
 
-// What a reload cannot change.
-bool same_sources(const config::Database& a, const config::Database& b) {
-    const auto same = [](const config::Source& one, const config::Source& other) {
-        return one.name == other.name && one.dsn.value == other.dsn.value;
-    };
-    return std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), same);
-}
-
 std::vector<std::string> credentials_of(const config::Config& config) {
     std::vector<std::string> names;
     for (const auto& [name, credential] : config.credentials) names.push_back(name);
@@ -382,23 +374,6 @@ bool App::try_reload() {
         "the configuration was reloaded", {{"tools", std::to_string(options_.config.tools.size())}}
     );
     return true;
-}
-
-// Some settings belong to the process; changing them needs a new one.
-void App::warn_of_restart(const config::Config& config) {
-    const auto& old = options_.config;
-    const auto warn = [&](bool changed, std::string key) {
-        if (changed) log_.warn("this setting takes a restart to change", {{"key", std::move(key)}});
-    };
-    warn(!same_sources(config.database, old.database), "database.sources");
-    warn(config.database.dsn.value != old.database.dsn.value, "database.dsn");
-    warn(config.database.key_namespace != old.database.key_namespace, "database.namespace");
-    warn(
-        config.admin.host != old.admin.host || config.admin.port != old.admin.port, "admin.listen"
-    );
-    warn(config.admin.hosts != old.admin.hosts, "admin.hosts");
-    warn(config.admin.token_file != old.admin.token_file, "admin.token_file");
-    warn(config.log.format != old.log.format, "log.format");
 }
 
 }  // namespace outboxd
