@@ -7,6 +7,7 @@
 namespace outbox {
 
 void Bell::ring() {
+    if (rung_) return;  // whoever waits was told
     rung_ = true;
     timer_.cancel();
 }

@@ -13,6 +13,21 @@ constexpr std::chrono::milliseconds kBusyFor{100};
 // the sweep. Each look passes the dead entries of the rows that were taken meanwhile.
 constexpr std::chrono::milliseconds kTrail{25};
 
+// How many attempts may have ended and wait for their record, besides those whose calls are under
+// way: so that the next lease does not wait for the last one's record, nor the record for it. As
+// many again as there are calls; where those are few, what a record's round trip lets pass.
+int unrecorded(int concurrency) {
+    constexpr int kEnough = 512;
+    return std::max(concurrency, std::min(4 * concurrency, kEnough));
+}
+
+// The most that one lease asks for. Half of the calls: the other half is leased while these start.
+// Where there are few calls, a lease would cost more than it brings.
+int most_at_once(int concurrency) {
+    constexpr int kFew = 64;
+    return std::max(concurrency / 2, kFew);
+}
+
 std::pair<std::int16_t, std::int64_t> order(const LeaseMark& mark) {
     return {mark.priority, mark.seq};
 }
@@ -51,7 +66,7 @@ Leaser::Leaser(
       settings_(std::move(settings)),
       bell_(std::move(executor)),
       slots_(
-          settings_.concurrency,
+          settings_.concurrency + unrecorded(settings_.concurrency),
           [this] {
               if (hungry()) bell_.ring();
           }
@@ -120,7 +135,7 @@ std::chrono::nanoseconds Leaser::idle_for() const {
 LeaseRequest Leaser::request() {
     const auto now = BootClock::now();
     LeaseRequest request{.worker = settings_.worker, .margin = settings_.margin, .lanes = {}};
-    int free = std::min(slots_.free(), calls_.free(now));
+    int free = std::min({slots_.free(), calls_.free(now), most_at_once(settings_.concurrency)});
     const auto count = lanes_.size();
     for (auto& lane : lanes_) lane->asked = false;
     if (free <= 0 || count == 0) return request;
@@ -330,13 +345,11 @@ void Leaser::dispatch(std::vector<LeasedAttempt> leased, BootClock::time_point a
     }
 }
 
-// With rows and slots at hand: at once. Else until the next poll, a freed slot that somebody waits
-// for, or a token; and then a moment longer, so that a lease under load is not one row.
+// With rows and slots at hand: at once, while the attempts start. Else until the next poll, a freed
+// slot that somebody waits for, or a token; and then a moment longer, so that a lease under load is
+// not one row.
 asio::awaitable<void> Leaser::pause() {
-    if (ready()) {
-        co_await bell_.wait(std::chrono::nanoseconds::zero());  // lets the attempts start
-        co_return;
-    }
+    if (ready()) co_return;
     stand_in_line();
     const bool busy = idle_for() < kBusyFor;
     auto limit = random_.jittered(busy ? settings_.poll_busy : settings_.poll_idle);
@@ -364,7 +377,7 @@ bool Leaser::hungry() const {
 bool Leaser::ready() const {
     const auto enough = [](int free, int limit) { return free >= std::max(1, limit / 4); };
     const auto now = BootClock::now();
-    return enough(slots_.free(), slots_.limit()) && calls_.free(now) > 0 &&
+    return enough(slots_.free(), settings_.concurrency) && calls_.free(now) > 0 &&
            std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
                return lane->full && enough(lane->slots.free(now), lane->slots.limit()) &&
                       wanted(*lane, now) > 0;

@@ -33,7 +33,7 @@ class Leaser {
  public:
     struct Settings {
         WorkerId worker;
-        int concurrency = 256;
+        int concurrency = 256;  // calls under way
         std::chrono::milliseconds margin{10'000};
         std::chrono::milliseconds poll_busy{5};
         std::chrono::milliseconds poll_idle{1'000};
@@ -62,6 +62,7 @@ class Leaser {
 
     // How long no row was found: the listener falls asleep only after a while without work.
     [[nodiscard]] std::chrono::nanoseconds idle_for() const;
+    // Attempts that were leased and are not recorded yet.
     [[nodiscard]] int in_flight() const { return slots_.used(); }
     [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
@@ -114,7 +115,8 @@ class Leaser {
     Random& random_;
     Settings settings_;
     Bell bell_;
-    Slots slots_;  // until an attempt's end is recorded: a slow database leases less
+    // Until an attempt's end is recorded: a slow database leases less. More than there are calls.
+    Slots slots_;
     std::shared_ptr<SharedLimits> limits_;
     SharedLimit::Share calls_;  // calls under way
     Lanes lanes_;
