@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "daemon/output.hpp"
+#include "outbox/utf8.hpp"
 
 namespace outboxd::mcp {
 namespace {
@@ -21,6 +22,8 @@ constexpr std::string_view kCopied[] = {
     "result_expired",
     "created_at"
 };
+
+constexpr std::size_t kMaxId = 300;  // bytes of an id that is quoted
 
 constexpr std::string_view kReplayed = " Nothing was executed again.";
 // A model has no retry_failed to repeat the call with.
@@ -203,6 +206,20 @@ Json out_of_sight(const std::string& operation_id) {
         "It cannot be seen at this moment what became of this action: the outbox's database cannot "
         "be "
         "reached. Nothing was changed. Ask again later, and do not report failure."
+    ));
+}
+
+// Not rejected: who asks about a mangled id, or about a tool that is not offered any more, would
+// take that for an action that did not happen.
+Json unseen(std::string_view operation_id) {
+    return result_of(bare(
+        Json(outbox::utf8_head(operation_id, kMaxId)),
+        "unknown",
+        "unknown",
+        "No action with this id can be seen here, so nothing is known about it. This does not mean "
+        "that it did not happen: do not report failure. The id may be wrong (the answer of the "
+        "call that asked for the action has it), or its tool is not offered any more. Making that "
+        "very call again is safe: if the action is recorded, you are told what became of it."
     ));
 }
 

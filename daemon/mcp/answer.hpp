@@ -23,6 +23,8 @@ namespace outboxd::mcp {
 // It may have been recorded: the database went away during the commit. The id may be empty.
 [[nodiscard]] outbox::Json in_doubt(const std::string& operation_id);
 // A look that could not be made says nothing about the action.
+// A look that found nothing it may show.
+[[nodiscard]] outbox::Json unseen(std::string_view operation_id);
 [[nodiscard]] outbox::Json out_of_sight(const std::string& operation_id);
 
 // What a progress notification says meanwhile.

@@ -29,6 +29,24 @@ bool has_control(std::string_view text) {
     return false;
 }
 
+bool is_utf8(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const auto length = outbox::utf8_sequence(text, at);
+        if (length == 0) return false;
+        at += length;
+    }
+    return true;
+}
+
+// What a host, a shell or a program sends in place of a value that nobody set: one run for
+// everybody, for ever.
+bool is_placeholder(const std::string& run) {
+    static const re2::RE2 kPattern(
+        R"((?s).*(\$\{|\{\{|\$\().*|\s*(\$[A-Za-z_]\w*|%[A-Za-z_]\w*%|<[^<>]*>|undefined|null|None|nil|NaN|\[object Object\])\s*)"
+    );
+    return re2::RE2::FullMatch(run, kPattern);
+}
+
 // The run of this call. Refused: it is no run; neither: there is none.
 std::variant<std::optional<std::string>, Refused> read_run(
     const Message& message, const RunSource& source
@@ -47,8 +65,15 @@ std::variant<std::optional<std::string>, Refused> read_run(
             kMaxRun
         )};
     }
-    // A host that does not know the variable sends its name: one run for everybody, for ever.
-    if (run && run->find("${") != std::string::npos) {
+    if (run && !is_utf8(*run)) {
+        return Refused{"Nothing was done: the run id of this call is no valid UTF-8."};
+    }
+    if (run && run->find_first_not_of(' ') == std::string::npos) {
+        return Refused{
+            "Nothing was done: the run id of this call is blank. Whoever runs this agent sets it."
+        };
+    }
+    if (run && is_placeholder(*run)) {
         return Refused{
             "Nothing was done: the run id of this call is a placeholder that nobody filled in. "
             "Whoever runs this agent sets the variable that it names."
@@ -149,7 +174,13 @@ std::variant<std::optional<std::string>, Refused> text_member(
 ) {
     const auto* value = arguments.find(name);
     if (value == nullptr || value->is_null()) return std::optional<std::string>();
-    if (const auto* text = value->as_string()) return std::optional(*text);
+    const auto* text = value->as_string();
+    if (text != nullptr && text->find('\0') != std::string::npos) {
+        return Refused{fmt::format(
+            "Nothing was done: at \"/{}\": the text holds the character U+0000; leave it out.", name
+        )};
+    }
+    if (text != nullptr) return std::optional(*text);
     return Refused{fmt::format("Nothing was done: at \"/{}\": a text is expected.", name)};
 }
 

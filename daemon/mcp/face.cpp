@@ -45,6 +45,10 @@ constexpr std::string_view kUnreachable =
     "Call "
     "again later.";
 
+constexpr std::string_view kNotTaken =
+    "Nothing was done: the outbox could not take this call, and this action was not recorded. "
+    "Whoever runs it finds the reason in its log.";
+
 class Counted {
  public:
     explicit Counted(int& count) : count_(++count) {}
@@ -104,6 +108,10 @@ Reply initialize(const Message& message) {
 
 // What the database refused, for a model: our own functions say what is wrong and the way out.
 std::string refusal_of(const outbox::pg::SqlError& error) {
+    if (error.sqlstate() == "22P05") {  // untranslatable character, which jsonb has but one of
+        return "Nothing was done: a text of the arguments holds the character U+0000, which cannot "
+               "be kept; leave it out.";
+    }
     if (!error.sqlstate().starts_with("OB")) {
         const bool data = error.kind() == StoreError::Kind::data;
         return data ? fmt::format("Nothing was done: {}.", error.message())
@@ -222,13 +230,7 @@ asio::awaitable<Json> Face::look(std::string operation_id, const Offer& offer) {
     auto reading = read(operation_id);
     const auto row = co_await std::move(reading);
     if (!row) co_return out_of_sight(operation_id);
-    if (!offer.covers(member_text(*row, "tool"))) {
-        co_return refusal(
-            "No action with this id is recorded here. The operation_id is in the answer of the "
-            "call "
-            "that asked for the action."
-        );
-    }
+    if (!offer.covers(member_text(*row, "tool"))) co_return unseen(operation_id);
     co_return answer_of(*row);
 }
 
@@ -264,7 +266,7 @@ asio::awaitable<Face::Recorded> Face::record(
             doubt = doubt || error.kind() == Kind::in_doubt;
             const auto* sql = dynamic_cast<const outbox::pg::SqlError*>(&error);
             const bool asked = error.kind() == Kind::data || error.kind() == Kind::bug;
-            if (asked) refused = sql != nullptr ? refusal_of(*sql) : std::string(kUnreachable);
+            if (asked) refused = sql != nullptr ? refusal_of(*sql) : std::string(kNotTaken);
         }
         const bool over = exchange.stopped || steady_clock::now() >= end;
         if (doubt && (over || !refused.empty())) co_return Recorded{{}, in_doubt(operation_id)};

@@ -70,6 +70,18 @@ std::optional<Fault> check_revision(Message& message) {
     };
 }
 
+// Half a character (a text that was cut inside an emoji is one) is no reason to leave a client
+// without its answer: all else can be read, and so can the id. Null: it cannot.
+Json id_of_broken(std::string_view text) {
+    const auto parsed = outbox::parse_foreign_json(text);
+    if (!parsed.value || parsed.value->as_object() == nullptr) return {};
+    const auto* id = parsed.value->find("id");
+    if (id == nullptr || !is_id(*id)) return {};
+    const auto* name = id->as_string();
+    const bool repaired = name != nullptr && name->find(outbox::kReplacement) != std::string::npos;
+    return repaired ? Json() : *id;
+}
+
 Message read_params(Message message, const Json* params) {
     if (params != nullptr) {
         if (params->as_object() == nullptr) {
@@ -133,8 +145,10 @@ const Json* Message::meta(std::string_view name) const {
 Message read_message(std::string_view text) {
     const auto parsed = outbox::parse_json(text);
     if (!parsed.value) {
+        Message unread;
+        unread.id = id_of_broken(text);
         return refused(
-            {},
+            std::move(unread),
             kParseError,
             fmt::format("This is no JSON: {} at byte {}", printable(parsed.error), parsed.offset)
         );

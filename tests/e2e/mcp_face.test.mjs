@@ -112,7 +112,10 @@ both('without a run a write tool is refused, a read tool reads; arguments are ch
   await refused('create_ticket', { title: 'x' }, inRun('r', { 'dev.outboxd/occurrence': 0 }), /occurrence/);
   await refused('create_ticket', { title: 'x'.repeat(201) }, inRun('r'), /"\/title"/);
   await refused('create_ticket', {}, inRun('r'), /title/);
-  await refused('create_ticket', { title: 'nul\u0000' }, inRun('r'), /Nothing was done/);
+  await refused('create_ticket', { title: 'nul\u0000' }, inRun('r'), /Nothing was done.*U\+0000/);
+  await refused('outbox_status', { operation_id: 'nul\u0000' }, {}, /"\/operation_id".*U\+0000/);
+  const unseen = (await agent.call('outbox_status', { operation_id: 'nobody' })).result;
+  assert.deepEqual([unseen.isError, told({ result: unseen }).truth], [false, 'unknown'], 'not seen is not "did not happen"');
   await refused('fax', { big: 'x'.repeat(1024 * 1024 + 1) }, inRun('r'), /too large|1048576|1 MiB|larger/i);
   assert.equal((await agent.ask('tools/call', { name: 'create_ticket', arguments: [] })).error.code, -32602);
   assert.equal((await agent.ask('tools/call', { arguments: {} })).error.code, -32602);
@@ -150,7 +153,8 @@ both('status and compensation, of what is offered here and nothing else', async 
     await w.enqueue(`hidden-${name}`, { tool: 'hidden' });
     for (const id of ['no-such-id', `hidden-${name}`]) {
       const { result } = await agent.call(name, { operation_id: id });
-      assert.deepEqual([result.isError, result.structuredContent.status], [true, 'refused'], `${name} ${id}`);
+      // Undoing did not happen; of the action itself nothing is known, least of all that it did not.
+      assert.deepEqual([result.isError, result.structuredContent.truth, result.structuredContent.status], name === 'outbox_status' ? [false, 'unknown', 'unknown'] : [true, 'rejected', 'refused'], `${name} ${id}`);
     }
     const { result } = await agent.call(name, { operation_id: done.operation_id, force: true });
     assert.match(result.content[0].text, /"\/force"/);

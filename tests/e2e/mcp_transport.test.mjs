@@ -39,7 +39,7 @@ story('stdio: odd messages are answered one by one, and the next is served', asy
     const answer = await eventually(what, () => agent.messages.length > seen && agent.messages[seen]);
     seen += 1;
     assert.equal(answer.error?.code, code, `${what}: ${JSON.stringify(answer)}`);
-    assert.equal('id' in answer, /^{.*"id": 1[,}]/.test(text) && code !== -32700, what);
+    assert.equal('id' in answer, /^{.*"id": 1[,}]/.test(text) && (code !== -32700 || what === 'a lone surrogate'), what);
   }
   agent.write(`{"jsonrpc": "2.0", "id": "long", "method": "${'x'.repeat(9 * 1024 * 1024)}"}\n`);
   await eventually('too long', () => agent.messages.length > seen && /8 MiB/.test(agent.messages[seen].error.message), 60_000);

@@ -157,6 +157,102 @@ TEST_CASE("a message is a request, a notification, a response, or says why not",
     }
 }
 
+TEST_CASE("half a character costs no client its answer", "[mcp]") {
+    const std::string half[] = {
+        R"(\ud83d)", R"(\ude00)", R"(\ud83d\ud83d)", "\xff", "\xc3", "\xed\xa0\xbd"
+    };
+    for (const auto& text : half) {
+        INFO(text);
+        const auto with = [&](const std::string& id) {
+            auto message = mcp::read_message(
+                R"({"jsonrpc":"2.0","method":"m","params":{"t":")" + text + R"("},"id":)" + id + "}"
+            );
+            CHECK(message.kind == mcp::Message::Kind::fault);
+            CHECK(message.fault.code == mcp::kParseError);
+            return outbox::to_text(message.id);
+        };
+        CHECK(with("7") == "7");
+        CHECK(with(R"("a")") == R"("a")");
+        CHECK(with("null") == "null");
+        CHECK(with("1.5") == "null");
+        CHECK(with("\"" + text + "\"") == "null");  // the id is broken itself
+    }
+    CHECK(mcp::read_message(R"({"id":7,"jsonrpc":)").id.is_null());
+}
+
+TEST_CASE(
+    "a run id that nobody filled in is refused, in whatever language it was forgotten", "[mcp]"
+) {
+    World world;
+    world.ledger.enqueues = {row("succeeded")};
+    for (const auto* run :
+         {" ",
+          "   ",
+          "${RUN}",
+          "desk-${RUN_ID}",
+          "$RUN_ID",
+          " $RUN_ID ",
+          "%RUN_ID%",
+          "{{run}}",
+          "{{ run.id }}",
+          "$(date)",
+          "<run-id>",
+          "undefined",
+          "null",
+          "None",
+          "nil",
+          "NaN",
+          "[object Object]",
+          "caf\xe9",
+          "\xed\xa0\xbd"}) {
+        INFO(run);
+        const auto answer = world.call(run);
+        CHECK(at(answer, "/result/structuredContent/status") == "refused");
+        CHECK_THAT(at(answer, "/result/structuredContent/message"), ContainsSubstring("run id"));
+    }
+    CHECK(world.ledger.calls.empty());
+    for (const auto* run :
+         {"r",
+          "a b",
+          "50%",
+          "100% of %",
+          "US$5",
+          "$5",
+          "a<b>c",
+          "nullable",
+          "run-null",
+          "{x}",
+          "caf\xc3\xa9"}) {
+        INFO(run);
+        CHECK(at(world.call(run), "/result/structuredContent/truth") == "succeeded");
+    }
+}
+
+TEST_CASE("what is not seen is not said to have not happened", "[mcp]") {
+    World world;
+    const auto ask = [&](const std::string& name, const std::string& id) {
+        return world.ask(
+            R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + name +
+            R"(","arguments":{"operation_id":")" + id + "\"}}}"
+        );
+    };
+    auto foreign = json(row("succeeded"));
+    foreign.set("tool", "removed");
+    // No such row, and a row of a tool that is not offered: told apart by nobody.
+    for (const auto& found : {std::string("{}"), outbox::to_text(foreign)}) {
+        world.ledger.gets = {found};
+        const auto seen = ask("outbox_status", "op-1");
+        CHECK(at(seen, "/result/structuredContent/truth") == "unknown");
+        CHECK(at(seen, "/result/structuredContent/operation_id") == "op-1");
+        CHECK(at(seen, "/result/isError") == "false");
+        CHECK_THAT(outbox::to_text(seen), !ContainsSubstring("performed"));
+    }
+    // A character that no database keeps is the caller's fault, not the database's.
+    const auto odd = ask("outbox_status", R"(a\u0000b)");
+    CHECK(at(odd, "/result/structuredContent/status") == "refused");
+    CHECK_THAT(at(odd, "/result/structuredContent/message"), ContainsSubstring("U+0000"));
+}
+
 TEST_CASE("a request of the current revision says so, and what its client can do", "[mcp]") {
     const auto with = [](const std::string& meta) {
         return mcp::read_message(
