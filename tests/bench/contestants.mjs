@@ -114,6 +114,7 @@ export const outboxd = {
       admin: { listen: `127.0.0.1:${port}` },
       log: { level: onPickups ? 'info' : 'error', format: 'json' },
       worker: { name: 'bench', concurrency, ...(mode === 'pace' && { poll: { busy: '1ms' } }) },
+      ...(mode === 'http' && { defaults: { http: { max_connections_per_host: concurrency } } }),
       tools: { work: toolOf(mode, url) },
     }));
     const program = new Daemon(bench, file, onPickups);
