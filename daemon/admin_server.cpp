@@ -8,6 +8,9 @@ namespace {
 
 // A call over MCP brings arguments of up to 1 MiB, and what is around them.
 constexpr std::size_t kMaxBody = std::size_t{2} * 1024 * 1024;
+// Twice what waits on /mcp at most (mcp::Face::kMaxCalls): agents that wait, or have gone, must not
+// keep a probe, Prometheus or the page out.
+constexpr std::size_t kMaxConnections = 512;
 
 ServerResponse text(std::string body) {
     ServerResponse response;
@@ -40,7 +43,7 @@ AdminServer::AdminServer(
       guard_(std::move(options)),
       server_(
           std::move(executor),
-          ServerOptions{.max_body = kMaxBody},
+          ServerOptions{.max_body = kMaxBody, .max_connections = kMaxConnections},
           [this](ServerRequest request) { return handle(std::move(request)); }
       ) {
     add_text("/livez", [] { return text("alive\n"); });

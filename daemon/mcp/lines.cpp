@@ -4,7 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -73,16 +75,31 @@ void LineReader::end_line(const std::function<void(Line)>& on_line) {
     if (!blank || line.too_long) on_line(std::move(line));
 }
 
-bool write_all(int fd, std::string_view bytes) {
+bool write_all(
+    int fd,
+    std::string_view bytes,
+    const std::atomic<bool>& ending,
+    std::chrono::milliseconds patience
+) {
+    using std::chrono::steady_clock;
+    constexpr int kLook = 100;  // ms between two looks at `ending`
+    auto stuck_since = steady_clock::now();
     while (!bytes.empty()) {
-        const auto written = write(fd, bytes.data(), bytes.size());
+        // No more than a writable pipe takes without blocking: the descriptor is shared with others
+        // and stays blocking.
+        pollfd file{fd, POLLOUT, 0};
+        if (poll(&file, 1, kLook) <= 0) {
+            if (!ending) stuck_since = steady_clock::now();
+            if (steady_clock::now() - stuck_since >= patience) return false;
+            continue;
+        }
+        const auto written = write(fd, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
         if (written < 0) {
             if (!again(errno)) return false;
-            pollfd file{fd, POLLOUT, 0};
-            poll(&file, 1, -1);
             continue;
         }
         bytes.remove_prefix(static_cast<std::size_t>(written));
+        stuck_since = steady_clock::now();
     }
     return true;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -37,7 +39,13 @@ class LineReader {
     Line line_;
 };
 
-// Writes all of it; false: nobody reads any more. Blocks while the reader is slow.
-[[nodiscard]] bool write_all(int fd, std::string_view bytes);
+// Writes all of it; false: nobody reads any more. Blocks while the reader is slow, but once
+// `ending` is set (from any thread) no longer than `patience` without a byte taken.
+[[nodiscard]] bool write_all(
+    int fd,
+    std::string_view bytes,
+    const std::atomic<bool>& ending,
+    std::chrono::milliseconds patience
+);
 
 }  // namespace outboxd::mcp

@@ -1,9 +1,8 @@
 #include "daemon/mcp/stdio.hpp"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
 #include <csignal>
 #include <thread>
 #include <utility>
@@ -14,6 +13,8 @@ namespace {
 // Arguments of 1 MiB, as generously escaped as JSON allows.
 constexpr std::size_t kMaxLine = std::size_t{8} * 1024 * 1024;
 constexpr int kRoom = 64;
+// How long the end waits for a reader that takes nothing.
+constexpr auto kPatience = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -23,13 +24,18 @@ StdioServer::StdioServer(asio::io_context& io, Face& face, RunSource run, int in
       run_(std::move(run)),
       out_(out),
       reader_(in, kMaxLine),
-      signals_(io, SIGINT, SIGTERM),
+      signals_(signal_io_, SIGINT, SIGTERM),
       room_(kRoom),
       tasks_(io.get_executor(), [this](const auto&, const auto&) { stop(); }) {}
 
 void StdioServer::run() {
     auto work = asio::make_work_guard(io_);
-    tasks_.spawn("signals", await_signal());
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+        if (error) return;
+        ending_ = true;
+        asio::post(io_, [this] { stop(); });
+    });
+    std::thread hearing([this] { signal_io_.run(); });
     std::thread reading([this, &work] {
         reader_.run([this](LineReader::Line line) {
             room_.acquire();
@@ -38,6 +44,7 @@ void StdioServer::run() {
                 take(std::move(line));
             });
         });
+        ending_ = true;
         asio::post(io_, [this, &work] {
             stop();
             work.reset();
@@ -45,6 +52,8 @@ void StdioServer::run() {
     });
     io_.run();
     reading.join();
+    signal_io_.stop();
+    hearing.join();
 }
 
 void StdioServer::take(LineReader::Line line) {
@@ -88,21 +97,15 @@ asio::awaitable<bool> StdioServer::tell(std::string text, std::list<Call>::itera
     co_return !broken_ && !call->cancelled;
 }
 
-asio::awaitable<void> StdioServer::await_signal() {
-    co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
-    stop();
-}
-
 void StdioServer::write(const std::string& text) {
     if (broken_) return;
-    broken_ = !write_all(out_, text + "\n");
+    broken_ = !write_all(out_, text + "\n", ending_, kPatience);
     if (broken_) stop();
 }
 
 void StdioServer::stop() {
     stopping_ = true;
     reader_.stop();
-    signals_.cancel();
     for (auto& call : calls_) call.exchange.stop_waiting();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <list>
@@ -35,7 +36,6 @@ class StdioServer {
     void cancel(const Message& notification);
     asio::awaitable<void> answer(Message message, std::list<Call>::iterator call);
     asio::awaitable<bool> tell(std::string text, std::list<Call>::iterator call);
-    asio::awaitable<void> await_signal();
     void write(const std::string& text);
     void stop();
 
@@ -44,7 +44,10 @@ class StdioServer {
     RunSource run_;
     int out_;
     LineReader reader_;
+    // Signals are heard on a thread of their own: this one may stand in a write that nobody reads.
+    asio::io_context signal_io_{1};
     asio::signal_set signals_;
+    std::atomic<bool> ending_ = false;
     std::list<Call> calls_;
     // Lines that were read and not yet looked at: a client that floods us waits.
     std::counting_semaphore<> room_;

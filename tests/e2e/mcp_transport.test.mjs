@@ -1,6 +1,8 @@
 // What belongs to one transport of the MCP face: odd messages, revisions, ends, who may ask.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import http from 'node:http';
+import net from 'node:net';
 import { ticketTool } from './config.mjs';
 import { HttpAgent, StdioAgent, inRun, modern, modernMeta, told } from './mcp_client.mjs';
 import { eventually, run as runProgram, sleep } from './util.mjs';
@@ -114,6 +116,26 @@ story('stdio: a call that comes with the end of the input is still recorded, and
   const agent = new StdioAgent(w, file);
   await agent.ask('ping', {});
   assert.deepEqual(await agent.program.stop('SIGTERM'), { code: 0, signal: null });
+});
+
+story('stdio: a host that reads nothing any more does not keep the process from ending', async (w) => {
+  await w.migrate();
+  for (const end of ['SIGTERM', 'SIGINT', 'input']) {
+    const child = spawn(binary, ['mcp', '-c', w.configure({ tools: tools(w) })], { env: w.env, stdio: ['pipe', 'pipe', 'ignore'] });
+    const ended = new Promise((resolve) => { child.on('exit', (code, signal) => resolve({ code, signal })); });
+    try {
+      child.stdin.on('error', () => {});
+      child.stdout.pause();  // 60 lists of tools are more than a pipe or a socket holds
+      for (let n = 0; n < 60; n++) child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: n, method: n ? 'tools/list' : 'ping', params: { _meta: { pad: 'x'.repeat(10_000) } } })}\n`);
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 'y'.repeat(1024 * 1024), method: 'ping' })}\n`);
+      await sleep(500);
+      if (end === 'input') child.stdin.end(); else child.kill(end);
+      const result = await Promise.race([ended, sleep(45_000).then(() => 'it stands')]);
+      assert.deepEqual(result, { code: 0, signal: null }, end);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  }
 });
 
 story('stdio: a planner\'s role is enough, and no secret of a tool is needed', async (w) => {
@@ -254,6 +276,31 @@ story('http: progress comes as events; a client that leaves loses nothing', asyn
   const retry = told((await agent.send(await call('gone', {}))).message);
   assert.deepEqual([retry.truth, retry.replayed], ['succeeded', true]);
   assert.equal((await w.desk.posts(retry.operation_id)).length, 1);
+});
+
+story('http: calls that wait are bounded, and keep no probe out, whoever has gone', async (w) => {
+  const daemon = await w.start({ tools: tools(w), admin: admin(w), mcp: { wait: '10m' } });
+  const agent = new HttpAgent(daemon.port, token);
+  await w.db.query(`SELECT outbox.pause_tool('create_ticket', 'nothing moves')`);
+  const sockets = [];
+  try {
+    for (let n = 0; n < 300; n++) {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: n, method: 'tools/call', params: { name: 'create_ticket', arguments: { title: `t${n}` }, _meta: inRun('r') } });
+      const socket = net.connect(daemon.port, '127.0.0.1');
+      socket.on('error', () => {});
+      socket.write(`POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      sockets.push(socket);
+    }
+    await eventually('as many wait as may', async () => (await w.one('SELECT count(*)::int AS n FROM outbox.operation')).n === 256, 60_000);
+    for (const socket of sockets.slice(0, 150)) socket.destroy();
+    for (const path of ['livez', 'readyz', 'metrics']) assert.equal((await fetch(`http://127.0.0.1:${daemon.port}/${path}`)).status, 200, path);
+    const more = told(await agent.call('create_ticket', { title: 'one more' }, inRun('r')));
+    assert.deepEqual([more.status, /too many calls/.test(more.message)], ['refused', true]);
+    assert.equal((await agent.ask('tools/list', {})).result.tools.length, 2);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+  assert.equal((await daemon.stop()).code, 0);
 });
 
 story('http: a daemon that stops tells those who wait what is known', async (w) => {
