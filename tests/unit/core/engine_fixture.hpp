@@ -66,7 +66,7 @@ class Daemon {
         });
     }
     template <class Condition>
-    void run_until(Condition condition, std::chrono::milliseconds limit = 5s) {
+    void run_until(Condition condition, std::chrono::milliseconds limit = 30s) {
         test::run_until(*io, condition, limit);
     }
     void run_for(std::chrono::milliseconds duration) {
