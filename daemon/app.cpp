@@ -43,11 +43,22 @@ std::vector<std::string> names_of(const config::Config& config) {
     return names;
 }
 
-// Of the databases: with one alone, its namespace.
-std::vector<std::string> sources_of(const config::Database& database) {
-    if (database.sources.empty()) return {database.key_namespace};
+// What it serves; a configuration without sources has one, named by its namespace.
+std::vector<SourceOptions> databases_of(const AppOptions& options) {
+    const auto& database = options.config.database;
+    if (database.sources.empty()) {
+        return {{.name = database.key_namespace, .dsn = options.dsn, .postgres = options.postgres}};
+    }
+    std::vector<SourceOptions> all;
+    for (const auto& source : database.sources) {
+        all.push_back({.name = source.name, .dsn = source.dsn.value, .alone = false});
+    }
+    return all;
+}
+
+std::vector<std::string> sources_of(const AppOptions& options) {
     std::vector<std::string> names;
-    for (const auto& source : database.sources) names.push_back(source.name);
+    for (auto& one : databases_of(options)) names.push_back(std::move(one.name));
     return names;
 }
 
@@ -58,10 +69,10 @@ std::vector<std::string> credentials_of(const config::Config& config) {
 }
 
 std::vector<SourceApis::Database> api_databases(const AppOptions& options) {
-    const auto& database = options.config.database;
-    if (database.sources.empty()) return {{database.key_namespace, options.dsn}};
     std::vector<SourceApis::Database> all;
-    for (const auto& source : database.sources) all.push_back({source.name, source.dsn.value});
+    for (auto& one : databases_of(options)) {
+        all.push_back({std::move(one.name), std::move(one.dsn)});
+    }
     return all;
 }
 
@@ -78,9 +89,7 @@ App::App(AppOptions options, StderrLog& log)
       log_(log),
       signals_(io_, SIGINT, SIGTERM, SIGHUP),
       metrics_(
-          names_of(options_.config),
-          sources_of(options_.config.database),
-          {.version = kVersion, .commit = kCommit}
+          names_of(options_.config), sources_of(options_), {.version = kVersion, .commit = kCommit}
       ),
       gates_(&metrics_.of(0)),
       faces_(io_.get_executor(), api_databases(options_), log_, options_.config),
@@ -109,17 +118,7 @@ App::App(AppOptions options, StderrLog& log)
 }
 
 void App::add_sources() {
-    const auto& database = options_.config.database;
-    std::vector<SourceOptions> all;
-    for (const auto& source : database.sources) {
-        all.push_back({.name = source.name, .dsn = source.dsn.value, .alone = false});
-    }
-    if (all.empty()) {
-        all.push_back(
-            {.name = database.key_namespace, .dsn = options_.dsn, .postgres = options_.postgres}
-        );
-    }
-    for (auto& one : all) {
+    for (auto& one : databases_of(options_)) {
         sources_.push_back(std::make_unique<Source>(
             std::move(one),
             io_.get_executor(),

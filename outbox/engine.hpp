@@ -42,7 +42,7 @@ struct EngineSettings {
     std::chrono::milliseconds poll_busy{5};
     std::chrono::milliseconds poll_idle{1'000};
     std::chrono::milliseconds sweep{250};  // how often a leaser looks from the start
-    std::chrono::milliseconds maintain_poll{500};
+    std::chrono::milliseconds maintain_poll{750};
     std::chrono::milliseconds drain_timeout{30'000};
     std::chrono::milliseconds cut_grace{2'000};      // for the answers of what was cut
     std::chrono::milliseconds flush_timeout{5'000};  // for the last outcomes, at least

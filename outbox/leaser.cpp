@@ -181,73 +181,6 @@ int Leaser::wanted(const Lane& lane, BootClock::time_point now) {
     return std::clamp(lane.entry->gate->allowance(now) - lane.slots.taken(now), 0, free);
 }
 
-// What is asked for is set aside until the answer is there: another outbox of this process may ask
-// meanwhile.
-void Leaser::reserve(const LeaseRequest& request) {
-    const auto now = BootClock::now();
-    int sum = 0;
-    leave_line();
-    for (const auto& asked : request.lanes) {
-        by_tool_.find(asked.tool)->second->slots.reserve(asked.limit, now);
-        sum += asked.limit;
-    }
-    calls_.reserve(sum, now);
-}
-
-void Leaser::settle(const LeaseRequest& request) {
-    const auto now = BootClock::now();
-    for (const auto& asked : request.lanes) by_tool_.find(asked.tool)->second->slots.settle(now);
-    calls_.settle(now);
-}
-
-// While it asks it waits for nobody.
-void Leaser::leave_line() {
-    for (auto& lane : lanes_) lane->slots.stand_in_line(false);
-    calls_.stand_in_line(false);
-}
-
-// Says to the other outboxes of this process where it would take more than it may: there it gets
-// its turn. A lane that could not ask at all may have rows; one that cannot use a slot just now
-// keeps none from the others.
-void Leaser::stand_in_line() {
-    const auto now = BootClock::now();
-    const bool able = slots_.free() > 0 && !stopping_;
-    const bool may_call = calls_.free(now) > 0;
-    bool could = false;
-    for (auto& lane : lanes_) {
-        const auto* gate = lane->entry->gate.get();
-        const bool wants =
-            able && (lane->full || !lane->asked) && (gate == nullptr || gate->allowance(now) > 0);
-        lane->slots.stand_in_line(wants && may_call);
-        if (wants && lane->slots.available(now) > 0) could = true;
-    }
-    calls_.stand_in_line(could && !may_call);
-    // Where it yielded to somebody, he should know.
-    for (auto& lane : lanes_) {
-        if (!lane->asked) lane->slots.nudge(now);
-    }
-    if (!may_call) calls_.nudge(now);
-}
-
-std::shared_ptr<void> Leaser::take(const std::string& tool) {
-    const auto found = by_tool_.find(tool);
-    if (found == by_tool_.end()) return nullptr;
-    auto& lane = *found->second;
-    struct Taken {
-        Slots::Slot worker;
-        SharedLimit::Slot call;
-        SharedLimit::Slot tool;
-    };
-    auto taken = std::make_shared<Taken>(slots_.take(), calls_.take(), lane.slots.take());
-    observer_.slots(tool, lane.slots.used(), lane.slots.limit());
-    return taken;
-}
-
-void Leaser::spend(const std::string& tool) {
-    const auto found = by_tool_.find(tool);
-    if (found != by_tool_.end()) found->second->slots.spend_token();
-}
-
 asio::awaitable<void> Leaser::lease_once(LeaseRequest request) {
     std::vector<LeasedAttempt> leased;
     // Before the statement is sent: the worker's own deadline is never later than the database's.
@@ -384,16 +317,24 @@ bool Leaser::ready() const {
            });
 }
 
-// Until the first lane that has free slots gets a token or has its gate opened; zero: none waits.
+// Until the first lane that has free slots gets a token or has its gate opened, or slots that a
+// silent outbox set aside fall back; zero: none waits.
 std::chrono::nanoseconds Leaser::until_opening() const {
     constexpr auto kNone = std::chrono::nanoseconds::zero();
     auto wait = kNone;
     const auto now = BootClock::now();
+    const auto sooner = [&](std::chrono::nanoseconds own) {
+        if (own > kNone) wait = wait == kNone ? own : std::min(wait, own);
+    };
+    if (calls_.free(now) == 0) sooner(calls_.fallback_wait(now));
     for (const auto& lane : lanes_) {
-        if (lane->slots.free(now) == 0) continue;
+        if (lane->slots.free(now) == 0) {
+            sooner(lane->slots.fallback_wait(now));
+            continue;
+        }
         auto own = lane->slots.token_wait();
         if (lane->entry->gate) own = std::max(own, lane->entry->gate->wait(now));
-        if (own > kNone) wait = wait == kNone ? own : std::min(wait, own);
+        sooner(own);
     }
     return wait;
 }

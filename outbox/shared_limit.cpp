@@ -153,6 +153,16 @@ std::chrono::nanoseconds SharedLimit::Share::token_wait() const {
     return state_->rate ? state_->rate->wait() : std::chrono::nanoseconds::zero();
 }
 
+std::chrono::nanoseconds SharedLimit::Share::fallback_wait(BootClock::time_point now) const {
+    auto wait = std::chrono::nanoseconds::zero();
+    for (const auto& other : state_->parts) {
+        const auto left = other->reserved_at + kPatience - now;
+        if (other == part_ || other->reserved == 0 || left.count() <= 0) continue;
+        wait = wait.count() == 0 ? left : std::min<std::chrono::nanoseconds>(wait, left);
+    }
+    return wait;
+}
+
 void SharedLimit::Share::reserve(int count, BootClock::time_point now) {
     part_->reserved = count;
     part_->reserved_at = now;

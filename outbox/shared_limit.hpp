@@ -72,6 +72,9 @@ class SharedLimit {
         [[nodiscard]] int available(BootClock::time_point now) const;
         // Until there is a token, whosever; zero: there is, or none is needed.
         [[nodiscard]] std::chrono::nanoseconds token_wait() const;
+        // Until the first of what others set aside falls back. Nobody tells of that: who stands in
+        // line looks again by himself. Zero: nobody set anything aside that is not his any more.
+        [[nodiscard]] std::chrono::nanoseconds fallback_wait(BootClock::time_point now) const;
 
         // Sets some aside (tokens too) for a lease that is about to be sent.
         void reserve(int count, BootClock::time_point now);

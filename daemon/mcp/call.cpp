@@ -41,9 +41,8 @@ bool is_utf8(std::string_view text) {
 // What a host, a shell or a program sends in place of a value that nobody set: one run for
 // everybody, for ever.
 bool is_placeholder(const std::string& run) {
-    static const re2::RE2 kPattern(
-        R"((?s).*(\$\{|\{\{|\$\().*|\s*(\$[A-Za-z_]\w*|%[A-Za-z_]\w*%|<[^<>]*>|undefined|null|None|nil|NaN|\[object Object\])\s*)"
-    );
+    static const re2::RE2 kPattern(R"((?s).*(\$\{|\{\{|\$\().*|\s*(\$[A-Za-z_]\w*|%[A-Za-z_]\w*%|)"
+                                   R"(<[^<>]*>|undefined|null|None|nil|NaN|\[object Object\])\s*)");
     return re2::RE2::FullMatch(run, kPattern);
 }
 

@@ -1,15 +1,10 @@
 #include "outbox/pg/listener.hpp"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <system_error>
 #include <utility>
 
 #include "outbox/pg/array_text.hpp"
-#include "outbox/pg/pg_error.hpp"
 #include "sql/queries.hpp"
 
 namespace outbox::pg {
@@ -21,9 +16,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kQuiet = 100ms;  // without work before a tool falls asleep
-constexpr auto kPing = 1000ms;  // idle_session_timeout is five of these
+constexpr auto kPing = 2000ms;  // idle_session_timeout is 5 s
 constexpr milliseconds kFirstDelay = 100ms;
-constexpr milliseconds kLongestReconnect = 2000ms;
 
 std::string array_of(const std::vector<std::string>& tools) {
     ArrayText array;
@@ -39,36 +33,10 @@ Listener::Listener(ListenerOptions options, asio::any_io_executor executor, OnWa
     : options_(std::move(options)),
       executor_(std::move(executor)),
       on_wake_(std::move(on_wake)),
-      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (event_ < 0) {
-        throw std::system_error(errno, std::generic_category(), "eventfd");
-    }
+      thread_({options_.dsn, "outbox_wake", kPing}, *this) {
     for (const auto& tool : options_.tools) {
         tools_.emplace(tool, ToolState{});
     }
-}
-
-Listener::~Listener() {
-    stop();
-    close(event_);
-}
-
-void Listener::start() {
-    if (!thread_.joinable()) {
-        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-    }
-}
-
-void Listener::stop() {
-    if (thread_.joinable()) {
-        request_stop();
-        thread_.join();
-    }
-}
-
-void Listener::request_stop() {
-    thread_.request_stop();
-    poke();
 }
 
 void Listener::polled(const std::string& tool, bool found_work) {
@@ -91,74 +59,35 @@ void Listener::polled(const std::string& tool, bool found_work) {
         }
     }
     if (changed) {
-        poke();
+        thread_.poke();
     }
 }
 
-void Listener::run(const std::stop_token& stop) {
-    milliseconds delay = 0ms;
-    while (!stop.stop_requested() && !poll_only_) {
-        try {
-            serve(stop);
-            delay = 0ms;
-        } catch (const StoreError&) {
-            // The idle poll goes on meanwhile; the lanes report what is wrong with the database.
-            delay = std::clamp<milliseconds>(delay * 2, kFirstDelay, kLongestReconnect);
-        }
-        if (listening_.exchange(false)) {
-            delay = kFirstDelay;
-        }
-        if (!stop.stop_requested() && !poll_only_) {
-            wait(-1, delay);
-        }
+void Listener::connecting() {
+    std::scoped_lock lock(mutex_);  // the locks died with the last connection
+    for (auto& [tool, state] : tools_) {
+        state = ToolState{};
     }
 }
 
-void Listener::serve(const std::stop_token& stop) {
-    {
-        std::scoped_lock lock(mutex_);  // the locks died with the last connection
-        for (auto& [tool, state] : tools_) {
-            state = ToolState{};
-        }
-    }
-    Session session(options_.dsn, {}, nullptr);
-    if (session.pooled()) {
-        poll_only_ = true;
-        return;
-    }
+void Listener::prepare(Session& session) {
     session.read(sql::listen_settings, {});
-    try {
-        Subscription subscription(
-            session.connection(),
-            "outbox_wake",
-            [this](std::string_view tool) { notified(std::string(tool)); }
-        );
-        listening_ = true;
-        for (const auto& tool : options_.tools) {
-            wake(tool);  // something may have come while nobody listened
-        }
-        auto next_ping = steady_clock::now() + kPing;
-        while (!stop.stop_requested()) {
-            wake_up(session);
-            fall_asleep(session);
-            if (steady_clock::now() >= next_ping) {
-                session.read(sql::backend_pid, {});
-                next_ping = steady_clock::now() + kPing;
-            }
-            auto ping = std::chrono::ceil<milliseconds>(next_ping - steady_clock::now());
-            wait(session.connection().sock(), std::min(ping, until_next_step()));
-            session.connection().get_notifs();
-            // On a dead connection get_notifs() may return as if nothing were wrong.
-            if (!session.is_open() || session.connection().sock() < 0) {
-                throw StoreError(StoreError::Kind::unavailable, "the LISTEN connection was lost");
-            }
-        }
-    } catch (const std::exception& error) {
-        rethrow_as_store_error(error, During::read);
+}
+
+void Listener::subscribed() {
+    for (const auto& tool : options_.tools) {
+        wake(tool);  // something may have come while nobody listened
     }
 }
 
-void Listener::notified(const std::string& tool) {
+milliseconds Listener::step(Session& session) {
+    wake_up(session);
+    fall_asleep(session);
+    return until_next_step();
+}
+
+void Listener::heard(std::string_view payload) {
+    const std::string tool(payload);
     {
         std::scoped_lock lock(mutex_);
         auto found = tools_.find(tool);
@@ -233,7 +162,7 @@ void Listener::wake(const std::string& tool) {
 
 milliseconds Listener::until_next_step() {
     auto now = steady_clock::now();
-    auto longest = kPing;
+    milliseconds longest = kPing;
     std::scoped_lock lock(mutex_);
     for (const auto& [tool, state] : tools_) {
         if (state.asleep && !state.idle_since) {
@@ -245,17 +174,6 @@ milliseconds Listener::until_next_step() {
         }
     }
     return std::max(longest, milliseconds(0));
-}
-
-void Listener::wait(int socket, milliseconds longest) {
-    pollfd files[2] = {{event_, POLLIN, 0}, {socket, POLLIN, 0}};
-    poll(files, socket < 0 ? 1 : 2, static_cast<int>(std::max<milliseconds>(longest, 0ms).count()));
-    eventfd_t pokes = 0;
-    eventfd_read(event_, &pokes);  // empty is fine, too
-}
-
-void Listener::poke() const {
-    eventfd_write(event_, 1);
 }
 
 }  // namespace outbox::pg

@@ -349,9 +349,21 @@ asio::awaitable<std::optional<KeySettings>> PgStore::key_settings(
     co_return co_await maintain_->run(std::move(work));
 }
 
-asio::awaitable<std::vector<ToolSample>> PgStore::sample() {
-    auto work = [](Session& session) {
-        return read_samples(session.read(sql::sample_operations, {}));
+asio::awaitable<void> PgStore::keep_handle(OperationId id, Epoch attempt, std::string handle) {
+    Parameters parameters{id.value, std::to_string(attempt.value), without_nul(handle)};
+    auto work = [parameters = std::move(parameters)](Session& session) {
+        session.write(sql::keep_handle, parameters);
+    };
+    co_await maintain_->run(std::move(work));
+}
+
+asio::awaitable<std::optional<std::string>> PgStore::find_handle(OperationId id, Epoch attempt) {
+    Parameters parameters{id.value, std::to_string(attempt.value)};
+    auto work = [parameters = std::move(parameters)](Session& session) {
+        std::optional<std::string> handle;
+        const auto rows = session.read(sql::find_handle, parameters);
+        if (!rows.empty()) handle = rows[0][0].c_str();
+        return handle;
     };
     co_return co_await maintain_->run(std::move(work));
 }
@@ -360,34 +372,6 @@ asio::awaitable<PrunePage> PgStore::prune(
     Prune what, std::chrono::milliseconds older_than, std::int64_t after, int rows
 ) {
     auto work = [=](Session& session) { return pg::prune(session, what, older_than, after, rows); };
-    co_return co_await maintain_->run(std::move(work));
-}
-
-asio::awaitable<RollUp> PgStore::roll_up() {
-    auto work = [](Session& session) { return read_roll_up(session.write(sql::roll_up, {})); };
-    co_return co_await maintain_->run(std::move(work));
-}
-
-asio::awaitable<std::vector<AttentionCount>> PgStore::attention() {
-    auto work = [](Session& session) {
-        std::vector<AttentionCount> all;
-        for (const auto& row : session.read(sql::count_attention, {})) {
-            all.push_back(
-                {row["tool"].as<std::string>(),
-                 row["reason"].as<std::string>(),
-                 row["count"].as<std::int64_t>()}
-            );
-        }
-        return all;
-    };
-    co_return co_await maintain_->run(std::move(work));
-}
-
-asio::awaitable<Horizon> PgStore::horizon() {
-    auto work = [](Session& session) {
-        const auto row = session.read(sql::sample_horizon, {})[0];
-        return Horizon{row["next_id"].as<std::int64_t>(), row["ids_back"].as<std::int64_t>()};
-    };
     co_return co_await maintain_->run(std::move(work));
 }
 

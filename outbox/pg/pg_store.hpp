@@ -67,6 +67,8 @@ class PgStore : public Store {
     asio::awaitable<std::optional<KeySettings>> key_settings(
         std::string tool, std::int64_t request_hash
     ) override;
+    asio::awaitable<void> keep_handle(OperationId id, Epoch attempt, std::string handle) override;
+    asio::awaitable<std::optional<std::string>> find_handle(OperationId id, Epoch attempt) override;
     asio::awaitable<std::vector<ToolSample>> sample() override;
     asio::awaitable<RollUp> roll_up() override;
     asio::awaitable<Horizon> horizon();

@@ -38,7 +38,7 @@ export default [
   guard('in-flight-twice', 'two attempts of one operation in flight are two', 'outbox/executor.cpp',
     '«in_flight_.erase(in_flight_.find(seq));»', 'in_flight_.erase(seq);', core('two attempts of one operation in flight: the end of one does not hide the other')),
   guard('leased-means-started', 'a lease asks for free slots only', leaser,
-    'int free = «std::min(slots_.free(), calls_.free(now))»;', 'slots_.limit()', core('concurrency of a tool and of the worker are never exceeded')),
+    'int free = std::min({slots_.free(), «calls_.free(now)», most_at_once(settings_.concurrency)});', 'slots_.free()', core('concurrency of a tool and of the worker are never exceeded')),
   guard('rate', 'nor more than the rate of the tool allows', 'outbox/shared_limit.cpp',
     'const int tokens = «std::max(rate->available(now), 0)»;', 'slots', core('the rate of a tool is kept')),
   guard('drain-releases', 'what is leased and not dispatched at a stop goes back unsent', 'outbox/executor.cpp',

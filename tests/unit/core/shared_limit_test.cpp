@@ -145,6 +145,10 @@ TEST_CASE("what a database that does not answer set aside falls back") {
     frozen.share.reserve(2, kStart);
     CHECK(other.share.free(kStart + SharedLimit::kPatience - 1ms) == 0);
     CHECK(other.share.free(kStart + SharedLimit::kPatience) == 2);
+    // Nobody rings for it: who waits asks how long.
+    CHECK(other.share.fallback_wait(kStart + 1ms) == SharedLimit::kPatience - 1ms);
+    CHECK(other.share.fallback_wait(kStart + SharedLimit::kPatience) == 0ns);
+    CHECK(frozen.share.fallback_wait(kStart + 1ms) == 0ns);
     other.lease(1, 1, kStart + SharedLimit::kPatience);
     // Its answer after all: there is room for one.
     CHECK(frozen.share.claim(kStart + 2 * SharedLimit::kPatience));
@@ -193,7 +197,10 @@ namespace {
 
 // Engines with stores of their own and one tool, as one daemon with several databases has them.
 struct Sources {
-    explicit Sources(ToolPolicy policy, int concurrency = 8) : policy_(std::move(policy)) {
+    explicit Sources(
+        ToolPolicy policy, int concurrency = 8, std::chrono::milliseconds poll_idle = 20ms
+    )
+        : policy_(std::move(policy)) {
         Toolset tools;
         tools.add({policy_, std::make_unique<FakeTool>(script)});
         limits = std::make_shared<SharedLimits>(tools, concurrency, 2);
@@ -201,6 +208,7 @@ struct Sources {
             one->tools.add({policy_, std::make_unique<FakeTool>(script)});
             auto settings = quick_settings();
             settings.concurrency = concurrency;
+            settings.poll_idle = poll_idle;
             settings.limits = limits;
             one->engine = std::make_unique<Engine>(
                 io.get_executor(),
@@ -314,5 +322,29 @@ TEST_CASE("a database that hangs in its lease keeps the slot from the other for 
     world.a.store.on_call = {};
     run_until(world.io, [&] { return world.a.final() == 1; }, 30s);
     CHECK(world.script.most_running == 1);
+    world.stop();
+}
+
+TEST_CASE("who stands in line behind a silent database looks again when its slots fall back") {
+    auto policy = quick_policy("t");
+    const bool of_tool = GENERATE(true, false);
+    if (of_tool) policy.concurrency = 1;
+    Sources world(policy, of_tool ? 8 : 1, 1h);
+    Bell thaw(world.io.get_executor());
+    bool frozen = false;
+    world.a.store.travel = [&]() -> asio::awaitable<void> {
+        while (frozen) co_await thaw.wait(10ms);
+    };
+    world.a.store.on_call = [&](MemoryStore::Method method) -> std::optional<MemoryStore::Fault> {
+        if (method == MemoryStore::Method::lease) frozen = true;
+        return {};
+    };
+    world.b.store.insert("t", "b");
+    const auto begun = BootClock::now();
+    world.start();
+    run_until(world.io, [&] { return world.b.final() == 1; }, 30s);
+    CHECK(BootClock::now() - begun >= SharedLimit::kPatience);
+    frozen = false;
+    world.a.store.on_call = {};
     world.stop();
 }
