@@ -233,6 +233,27 @@ std::optional<Outcome> decide_before(const LeasedAttempt& attempt, const ToolPol
     return std::nullopt;
 }
 
+bool needs_fresh_absent(const LeasedAttempt& attempt, const ToolPolicy& policy, DbTime now) {
+    const bool looked_for =
+        policy.leaves_doubt() && !policy.reconcile.manual && !policy.reconcile.resend;
+    return looked_for && attempt.ambiguous && policy.key.window &&
+           now >= attempt.first_attempt_at + *policy.key.window;
+}
+
+std::optional<Outcome> decide_fresh_absent(const Verdict& verdict) {
+    if (std::holds_alternative<Absent>(verdict)) return std::nullopt;
+    std::string seen(verdict_name(verdict));
+    if (const auto* unclear = std::get_if<Inconclusive>(&verdict)) {
+        seen += " (" + unclear->error.message + ")";
+    }
+    return Unknown{
+        Cause::other,
+        {"window_passed",
+         "key.window has passed since the first attempt, and a look whether that one acted said " +
+             seen + ": nothing was sent."}
+    };
+}
+
 Transition decide_release(const LeasedAttempt& attempt) {
     static const ToolPolicy kAnyTool;  // a release asks nothing of the tool
     return AttemptEnd(attempt, kAnyTool, attempt.leased_at, 0).released();

@@ -27,6 +27,17 @@ namespace outbox {
     const LeasedAttempt& attempt, const ToolPolicy& policy
 );
 
+// The provider may have forgotten the key of an earlier attempt whose end is not known for sure: it
+// would take this one for another request. So it is looked for once more right before anything is
+// sent, and only "absent" lets it go. Where there is nothing to look by (manual, resend), it was a
+// person who let it go, and nobody knows better.
+[[nodiscard]] bool needs_fresh_absent(
+    const LeasedAttempt& attempt, const ToolPolicy& policy, DbTime now
+);
+
+// What that look said, as the end of the attempt; empty: it may be sent.
+[[nodiscard]] std::optional<Outcome> decide_fresh_absent(const Verdict& verdict);
+
 // An attempt that provably never sent a byte, given back at shutdown.
 [[nodiscard]] Transition decide_release(const LeasedAttempt& attempt);
 

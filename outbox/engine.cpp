@@ -83,6 +83,9 @@ Engine::Engine(
       supporting_(executor, [this](const auto& name, const auto& what) { escaped(name, what); }),
       stop_(executor) {
     executor_.on_written = [this](const Transition& t) { written(t); };
+    executor_.keep_handle = [this](OperationId id, Epoch attempt, std::string handle) {
+        return store_.keep_handle(std::move(id), attempt, std::move(handle));
+    };
     reconciler_.on_written = [this](const Transition& t) { written(t); };
     maintainer_.may_judge = [this] { return heartbeat_.healthy_for(kHealthyToJudge); };
     for (const auto& [name, entry] : tools_.all()) {
@@ -133,6 +136,7 @@ void Engine::stop() {
         reconciler_.interrupt_join();
     }
     executor_.interrupt_join();
+    reconciler_.interrupt_resends();
     draining_ = true;
     stopping_ = true;
     stop_.ring();
@@ -241,9 +245,13 @@ asio::awaitable<void> Engine::drain() {
 
     // Superseded: until the last one's deadline, or until the process is to end.
     if (!draining_) co_await executor_.join(Bell::kForever);
+    if (!draining_) co_await reconciler_.join_resends(Bell::kForever);
     const auto limit = aborting_ ? std::chrono::milliseconds(0) : settings_.drain_timeout;
+    const auto until = Deadline::after(limit);
     const bool ended = co_await executor_.join(limit);
-    if (!ended) {
+    const auto rest = aborting_ ? std::chrono::nanoseconds(0) : until.left();
+    const bool resent = co_await reconciler_.join_resends(rest);
+    if (!ended || !resent) {
         log_.warn(
             "cutting attempts that did not end in time",
             {{"in_flight", std::to_string(attempts_in_flight())}}

@@ -97,7 +97,8 @@ asio::awaitable<Transition> Executor::attempt(
     const auto waited = leased.eligible_since ? leased.leased_at - *leased.eligible_since
                                               : DbTime::duration::zero();
     if (leased.eligible_since) observer_.attempt_started(leased.intent.tool, waited);
-    auto performing = perform(dispatch, written);
+    bool held = false;
+    auto performing = perform(dispatch, written, held);
     auto outcome = co_await std::move(performing);
     // Committed is committed, whatever went wrong on the way back.
     if (written) outcome = Succeeded{written->result, {}};
@@ -113,6 +114,7 @@ asio::awaitable<Transition> Executor::attempt(
                               leased.leased_at + elapsed,
                               random_.uniform()
                           );
+    if (held) next.attempts_delta = -1;
     if (next.cause) observer_.became_unknown(leased.intent.tool, *next.cause);
     report(leased, outcome, next);
     co_return next;
@@ -120,7 +122,7 @@ asio::awaitable<Transition> Executor::attempt(
 
 // What throws before the tool is called had no effect; after that it may have had one.
 asio::awaitable<Outcome> Executor::perform(
-    const Dispatch& dispatch, std::optional<Transition>& written
+    const Dispatch& dispatch, std::optional<Transition>& written, bool& held
 ) {
     const auto& leased = dispatch.attempt;
     bool called = false;
@@ -138,6 +140,16 @@ asio::awaitable<Outcome> Executor::perform(
         auto deriving = keys_.key(leased.intent.id, dispatch.entry->policy, leased.request_hash);
         auto key = co_await std::move(deriving);
         co_await failpoints_.hit(FailpointId::after_provider_key);
+        const auto now =
+            leased.leased_at +
+            std::chrono::duration_cast<DbTime::duration>(BootClock::now() - dispatch.leased_at);
+        if (needs_fresh_absent(leased, dispatch.entry->policy, now)) {
+            auto looking = look_again(dispatch, key);
+            if (auto end = co_await std::move(looking)) {
+                held = true;
+                co_return std::move(*end);
+            }
+        }
         if (deadline_of(dispatch).passed() || cut_) {
             co_return not_sent("not_sent_deadline", "The time was up before anything was sent.");
         }
@@ -155,6 +167,36 @@ asio::awaitable<Outcome> Executor::perform(
         }
     }
     co_return outcome;
+}
+
+// By the tool's own look-up, in half of the time there is. Whatever goes wrong in it proves
+// nothing.
+asio::awaitable<std::optional<Outcome>> Executor::look_again(
+    const Dispatch& dispatch, std::string key
+) {
+    const auto& leased = dispatch.attempt;
+    if (leased.request_hash != dispatch.entry->policy.request_hash) {
+        co_return decide_fresh_absent(
+            Inconclusive{{"request_changed", "what is looked for now may not be what was sent"}}
+        );
+    }
+    ToolCall call{
+        .intent = leased.intent,
+        .provider_key = std::move(key),
+        .attempt = leased.attempts - 1,
+        .first_sent_at = leased.first_attempt_at,
+        .ambiguous = true,
+    };
+    const Deadline half{BootClock::now() + deadline_of(dispatch).left() / 2};
+    Verdict verdict = Inconclusive{};
+    try {
+        auto calling = calls_.run(dispatch.entry->tool->probe(std::move(call), half));
+        verdict = co_await std::move(calling);
+    } catch (const std::exception& error) {
+        verdict = Inconclusive{.error = {"probe_failed", error.what()}};
+    }
+    observer_.probed(leased.intent.tool, verdict);
+    co_return decide_fresh_absent(verdict);
 }
 
 // Everything is copied but what outlives the attempt: decide may run on another thread.
@@ -188,6 +230,10 @@ asio::awaitable<Outcome> Executor::call_tool(
     if (dispatch.entry->policy.own_transaction) {
         call.own = own_attempt(dispatch);
         call.written = &written;
+    }
+    if (keep_handle) {
+        const auto& leased = dispatch.attempt;
+        call.keep_handle = handle_keeper(keep_handle, leased.intent.id, leased.epoch);
     }
     return calls_.run(dispatch.entry->tool->execute(std::move(call), deadline_of(dispatch)));
 }

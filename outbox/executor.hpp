@@ -11,6 +11,7 @@
 #include "outbox/clock.hpp"
 #include "outbox/completer.hpp"
 #include "outbox/failpoint.hpp"
+#include "outbox/handle_keeper.hpp"
 #include "outbox/log.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/operation.hpp"
@@ -52,6 +53,8 @@ class Executor {
 
     // Called with each transition once it is written: what comes due, and when.
     std::function<void(const Transition&)> on_written;
+    // Stores what an attempt can be asked about by later; empty: nobody does.
+    KeepHandle keep_handle;
 
     void start(Dispatch dispatch);
     void drain() { draining_ = true; }
@@ -68,7 +71,12 @@ class Executor {
     asio::awaitable<void> run(Dispatch dispatch);
     // What the tool committed together with its effect is left in `written`.
     asio::awaitable<Transition> attempt(Dispatch& dispatch, std::optional<Transition>& written);
-    asio::awaitable<Outcome> perform(const Dispatch& dispatch, std::optional<Transition>& written);
+    // `held`: the attempt did not begin, because an earlier one may have acted after all.
+    asio::awaitable<Outcome> perform(
+        const Dispatch& dispatch, std::optional<Transition>& written, bool& held
+    );
+    // Looks for what an earlier attempt may have done; empty: it did nothing.
+    asio::awaitable<std::optional<Outcome>> look_again(const Dispatch& dispatch, std::string key);
     asio::awaitable<Outcome> call_tool(
         const Dispatch& dispatch, std::string key, std::optional<Transition>& written
     );

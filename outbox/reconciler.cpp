@@ -39,7 +39,8 @@ Reconciler::Reconciler(
       failpoints_(failpoints),
       random_(random),
       settings_(std::move(settings)),
-      probes_(executor, std::move(on_escape)),
+      probes_(executor, on_escape),
+      resends_(executor, std::move(on_escape)),
       alarm_(executor),
       calls_(std::move(executor)) {}
 
@@ -71,6 +72,15 @@ asio::awaitable<void> Reconciler::run() {
 void Reconciler::stop() {
     stopping_ = true;
     alarm_.wake();
+}
+
+asio::awaitable<bool> Reconciler::join(std::chrono::nanoseconds limit) {
+    const auto until = Deadline::after(limit);
+    auto first = resends_.join(limit);
+    const bool resent = co_await std::move(first);
+    auto then = probes_.join(until.left());
+    const bool looked = co_await std::move(then);
+    co_return resent&& looked;
 }
 
 void Reconciler::cut() {
@@ -112,7 +122,7 @@ std::chrono::nanoseconds Reconciler::until_opening() const {
 // can help. So are reads: what became unknown while nobody served the tool, or it was a write.
 std::vector<ReconcileLane> Reconciler::lanes() const {
     std::vector<ReconcileLane> lanes;
-    int free = settings_.concurrency - static_cast<int>(probes_.size());
+    int free = settings_.concurrency - static_cast<int>(in_flight());
     const int share =
         std::max(1, free / static_cast<int>(std::max<std::size_t>(tools_.all().size(), 1)));
     for (const auto& [name, entry] : tools_.all()) {
@@ -156,7 +166,10 @@ asio::awaitable<void> Reconciler::claim() {
             slot = std::move(taken.back());
             taken.pop_back();
         }
-        probes_.spawn("probe", run_probe(std::move(one), *entry, at, std::move(slot)));
+        const auto& policy = entry->policy;
+        const bool resend = policy.reconcile.resend && policy.effect == Effect::write;
+        auto& group = resend ? resends_ : probes_;
+        group.spawn("probe", run_probe(std::move(one), *entry, at, std::move(slot)));
     }
 }
 
@@ -257,6 +270,10 @@ asio::awaitable<Verdict> Reconciler::ask(
             .first_sent_at = claim.first_attempt_at,
         };
         call.provider_key = co_await std::move(deriving);
+        if (entry.tool->leaves_handles() && claim.request_hash == entry.policy.request_hash) {
+            auto finding = store_.find_handle(claim.intent.id, claim.attempt_epoch);
+            call.handle = co_await std::move(finding);
+        }
         auto calling = calls_.run(entry.tool->probe(std::move(call), deadline));
         verdict = co_await std::move(calling);
         co_await failpoints_.hit(FailpointId::after_probe_before_settle);

@@ -67,14 +67,20 @@ class Reconciler {
     asio::awaitable<void> run();
     void stop();
     void cut();
-    asio::awaitable<bool> join(std::chrono::nanoseconds limit) { return probes_.join(limit); }
+    // Those that look; what is left of the resends is joined first.
+    asio::awaitable<bool> join(std::chrono::nanoseconds limit);
     void interrupt_join() { probes_.interrupt_join(); }
+    // Resends are attempts, and end like attempts: not by a cut, as long as there is time.
+    asio::awaitable<bool> join_resends(std::chrono::nanoseconds limit) {
+        return resends_.join(limit);
+    }
+    void interrupt_resends() { resends_.interrupt_join(); }
 
     void wake() { alarm_.wake(); }
     // An operation becomes due for a probe then.
     void expect(std::chrono::nanoseconds from_now) { alarm_.expect(from_now); }
 
-    [[nodiscard]] std::size_t in_flight() const { return probes_.size(); }
+    [[nodiscard]] std::size_t in_flight() const { return probes_.size() + resends_.size(); }
     [[nodiscard]] const Pulse& pulse() const { return pulse_; }
 
  private:
@@ -121,6 +127,7 @@ class Reconciler {
     Random& random_;
     Settings settings_;
     TaskGroup probes_;
+    TaskGroup resends_;
     Alarm alarm_;
     Backoff backoff_;
     Pulse pulse_;

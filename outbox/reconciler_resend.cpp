@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "outbox/decide.hpp"
+#include "outbox/handle_keeper.hpp"
 #include "outbox/reconciler.hpp"
 
 namespace outbox {
@@ -110,6 +111,10 @@ asio::awaitable<Outcome> Reconciler::send(
             .first_sent_at = claim.first_attempt_at,
             .ambiguous = true,
         };
+        const KeepHandle keep = [this](OperationId id, Epoch attempt, std::string handle) {
+            return store_.keep_handle(std::move(id), attempt, std::move(handle));
+        };
+        call.keep_handle = handle_keeper(keep, claim.intent.id, claim.epoch);
         called = true;
         auto calling = calls_.run(entry.tool->execute(std::move(call), deadline));
         outcome = co_await std::move(calling);

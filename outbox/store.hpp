@@ -217,6 +217,16 @@ class Store {
         std::string tool, std::int64_t request_hash
     ) = 0;
 
+    // Keeps with an attempt what it can be asked about by, committed with a flush. Not fenced: it
+    // is as true once somebody else has the operation, and then it is needed.
+    virtual asio::awaitable<void> keep_handle(
+        OperationId id, Epoch attempt, std::string handle
+    ) = 0;
+    // The last one of that attempt.
+    virtual asio::awaitable<std::optional<std::string>> find_handle(
+        OperationId id, Epoch attempt
+    ) = 0;
+
     virtual asio::awaitable<std::vector<ToolSample>> sample() = 0;
 
     // Counts what was enqueued and replayed since the last roll-up, by whichever daemon that was.

@@ -42,6 +42,12 @@ struct ToolCall {
     // again. `written` outlives the call.
     std::optional<OwnAttempt> own{};
     std::optional<Transition>* written = nullptr;
+    // Attempts: stores what the attempt can be asked about by later (an MCP task's id), before the
+    // adapter relies on it. False: it could not be stored; ask again. Empty: nobody stores it.
+    std::function<asio::awaitable<bool>(std::string)> keep_handle{};
+    // Probes: what the attempt in doubt left so. Never of an attempt that was sent under another
+    // configuration: another server may know the same name for something else.
+    std::optional<std::string> handle{};
 };
 
 // One way for an effect to leave the process. Chosen by name at run time; built by tools/ from
@@ -56,6 +62,9 @@ class Tool {
 
     // Asks whether it happened; has no effect. A failed look-up is Inconclusive, never Absent.
     virtual asio::awaitable<Verdict> probe(ToolCall call, Deadline deadline) = 0;
+
+    // Its attempts may leave a handle, so that its probes want to know it.
+    [[nodiscard]] virtual bool leaves_handles() const { return false; }
 };
 
 struct ToolEntry {

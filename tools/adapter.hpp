@@ -16,6 +16,8 @@ namespace asio = boost::asio;
 class Action {
  public:
     virtual ~Action() = default;
+    // Its attempts may leave something to be asked about by (ToolCall::keep_handle).
+    [[nodiscard]] virtual bool leaves_handles() const { return false; }
     virtual asio::awaitable<outbox::Outcome> perform(
         outbox::ToolCall call, outbox::Deadline deadline
     ) = 0;
@@ -49,6 +51,7 @@ class AdapterTool final : public outbox::Tool {
         override;
     asio::awaitable<outbox::Verdict> probe(outbox::ToolCall call, outbox::Deadline deadline)
         override;
+    [[nodiscard]] bool leaves_handles() const override { return action_->leaves_handles(); }
 
  private:
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "tools/answer.hpp"
@@ -18,9 +19,23 @@ struct McpFailure {
     outbox::Error error;
 };
 
+// A call whose answer was a task (it goes on behind it), and whose own end is not known.
+struct McpTaskEnd {
+    enum class How {
+        working,         // when it was looked at last
+        input_required,  // it waits for somebody who can answer it
+        cancelled,
+        forgotten,  // the server does not know it (any more)
+    };
+    How how = How::working;
+    std::string id;
+    std::string message;  // what the server says about it
+};
+
 // How one tools/call ended.
 struct McpEnd {
-    std::variant<McpFailure, Answer> what;
+    std::variant<McpFailure, Answer, McpTaskEnd> what;
+    bool of_task = false;  // the answer is the one that the task ended with
     // What was kept from earlier (session, revision, token, headers) did not fit any more, and is
     // gone or corrected: after a definite "no effect" the same call may be made once more.
     bool stale = false;

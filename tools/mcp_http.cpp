@@ -1,12 +1,18 @@
 #include "tools/mcp_http.hpp"
 
 #include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
 #include <utility>
 
 #include "tools/http_tool.hpp"
+#include "tools/mcp_http_end.hpp"
+#include "tools/mcp_task.hpp"
+#include "tools/running_command.hpp"
 
 namespace tools {
 namespace {
@@ -29,85 +35,14 @@ bool is_session_id(std::string_view id) {
            std::all_of(id.begin(), id.end(), [](char c) { return c >= 0x21 && c <= 0x7e; });
 }
 
-bool is_stream(const HttpResponse& response) {
-    return response.header("Content-Type").value_or("").starts_with("text/event-stream");
-}
-
-// What went before the call failed: the call was not sent.
-McpEnd unopened(const Posted& posted, const std::string& what) {
-    McpEnd end;
-    if (const auto* failure = std::get_if<HttpFailure>(&posted.result)) {
-        const auto& error = failure->error;
-        end = failure->sent ? not_called("not_sent_mcp", what + " had no answer: " + error.message)
-                            : not_called(error.code, error.message);
-    } else {
-        const auto& response = std::get<HttpResponse>(posted.result);
-        auto status = "answered with status " + std::to_string(response.status);
-        // The transport of 2024-11-05 is a GET that never ends and an address of its own to POST
-        // to.
-        if (what == "initialize" && (response.status == 404 || response.status == 405)) {
-            status +=
-                "; nothing of MCP is posted to here: it takes the address of a Streamable HTTP "
-                "endpoint (often /mcp, not /sse). A server that has only the old HTTP+SSE "
-                "transport can be started by command: with a bridge such as mcp-remote";
-        }
-        end = not_called(
-            "not_sent_mcp", what + ": " + (posted.problem.empty() ? status : posted.problem)
-        );
-        end.stale = response.token_was_stale;
-    }
-    end.signal = lane_signal(posted.result);
-    return end;
-}
-
-McpEnd hopeless(const Posted& posted, const McpGreeting& greeting) {
-    auto end = not_called("not_sent_mcp", greeting.problem);
-    end.signal = lane_signal(posted.result);
-    return end;
-}
-
-// How the call itself ended.
-McpEnd end_of(Posted posted) {
-    auto* response = std::get_if<HttpResponse>(&posted.result);
-    if (posted.answer) {
-        auto answer = to_answer(*posted.answer);
-        if (response != nullptr) {
-            answer.status = response->status;
-            answer.headers = std::move(response->headers);
-        }
-        McpEnd end;
-        end.what = std::move(answer);
-        return end;
-    }
-    if (!posted.problem.empty()) return lost(Cause::unreadable, "unreadable", posted.problem);
-    if (response == nullptr) {
-        auto& failure = std::get<HttpFailure>(posted.result);
-        McpEnd end;
-        end.what = McpFailure{failure.sent, failure.cause, std::move(failure.error)};
-        return end;
-    }
-    if (response->status < 200 || response->status >= 300) {
-        McpEnd end;
-        end.what = to_answer(std::move(*response));
-        return end;
-    }
-    if (response->truncated) {
-        return lost(Cause::unreadable, "unreadable", "the answer is longer than limits.response");
-    }
-    if (is_stream(*response)) {
-        return lost(Cause::reset, "reset", "the stream ended without an answer to the call");
-    }
-    return lost(Cause::unreadable, "unreadable", "what came is no answer to the call");
-}
-
 bool same_mirrors(const std::vector<McpMirror>& a, const std::vector<McpMirror>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
         return x.header == y.header && x.path == y.path;
     });
 }
 
-// One call, and what has to go before it.
-class Conversation {
+// One call, what has to go before it, and the task that it may go on as.
+class Conversation final : public McpTaskLine {
  public:
     Conversation(
         McpChannel channel, McpKnowledge& knowledge, const McpCall& call, Deadline deadline
@@ -115,6 +50,8 @@ class Conversation {
         : channel_(channel), knowledge_(knowledge), call_(call), deadline_(deadline) {}
 
     asio::awaitable<McpEnd> run();
+    asio::awaitable<Asked> ask(std::string_view method, std::string task) override;
+    asio::awaitable<bool> wait(std::chrono::nanoseconds longest) override;
 
  private:
     // Leaves knowledge_.peer, or says why not.
@@ -124,6 +61,11 @@ class Conversation {
     // True: it is gone or corrected.
     asio::awaitable<bool> correct(const Posted& posted, const McpPeer& peer, bool kept);
     asio::awaitable<bool> learn_mirrors(const McpPeer& peer);
+    // Whether the tool wants to be called as a task, or why that cannot be known now.
+    asio::awaitable<std::optional<McpEnd>> learn_as_task(const McpPeer& peer);
+    // Pages of tools/list, until one of them is taken; what came last.
+    using Take = std::function<bool(const outbox::Json& page)>;
+    asio::awaitable<Posted> list_tools(const McpPeer& peer, const Take& take);
 
     McpChannel channel_;
     McpKnowledge& knowledge_;
@@ -172,7 +114,10 @@ asio::awaitable<std::optional<McpEnd>> Conversation::initialize(std::string vers
     if (!posted.answer) co_return unopened(posted, "initialize");
     const auto greeting = read_initialize(*posted.answer);
     if (greeting.next != Next::ready) co_return hopeless(posted, greeting);
-    McpPeer peer{.version = greeting.version, .modern = false, .session = {}};
+    McpPeer peer{
+        .version = greeting.version, .modern = false, .session = {}, .tasks = greeting.tasks
+    };
+    knowledge_.as_task.clear();
     if (const auto* response = std::get_if<HttpResponse>(&posted.result)) {
         const auto session = response->header("Mcp-Session-Id");
         if (session && !is_session_id(*session)) {
@@ -214,28 +159,104 @@ asio::awaitable<bool> Conversation::correct(const Posted& posted, const McpPeer&
     co_return kept;
 }
 
-// The headers that the tool's schema wants; true: others than those that were sent.
-asio::awaitable<bool> Conversation::learn_mirrors(const McpPeer& peer) {
+asio::awaitable<Posted> Conversation::list_tools(const McpPeer& peer, const Take& take) {
     std::string cursor;
+    Posted posted;
     for (int page = 0; page < kMostToolPages; ++page) {
         const auto id = knowledge_.next_id();
         auto posting =
             channel_.post({id, list_tools_message(id, cursor, peer), "tools/list", {}}, peer);
-        const auto posted = co_await std::move(posting);
-        if (!posted.answer || posted.answer->kind != RpcMessage::Kind::result) co_return false;
+        posted = co_await std::move(posting);
+        if (!posted.answer || posted.answer->kind != RpcMessage::Kind::result) co_return posted;
         const auto& body = posted.answer->body;
-        if (auto mirrors = read_mirrors(body, call_.tool)) {
-            auto& known = knowledge_.mirrors[call_.tool];
-            const bool changed = !same_mirrors(known, *mirrors);
-            known = std::move(*mirrors);
-            co_return changed;
-        }
+        if (take(body)) co_return posted;
         const auto* next = body.find("nextCursor");
         const auto* text = next == nullptr ? nullptr : next->as_string();
-        if (text == nullptr || text->empty() || *text == cursor) co_return false;
+        if (text == nullptr || text->empty() || *text == cursor) co_return posted;
         cursor = *text;
     }
-    co_return false;
+    co_return posted;
+}
+
+// The headers that the tool's schema wants; true: others than those that were sent.
+asio::awaitable<bool> Conversation::learn_mirrors(const McpPeer& peer) {
+    bool changed = false;
+    const Take take = [&](const outbox::Json& page) {
+        auto mirrors = read_mirrors(page, call_.tool);
+        if (!mirrors) return false;
+        auto& known = knowledge_.mirrors[call_.tool];
+        changed = !same_mirrors(known, *mirrors);
+        known = std::move(*mirrors);
+        return true;
+    };
+    auto listing = list_tools(peer, take);
+    const auto listed = co_await std::move(listing);
+    static_cast<void>(listed);
+    co_return changed;
+}
+
+asio::awaitable<std::optional<McpEnd>> Conversation::learn_as_task(const McpPeer& peer) {
+    bool wanted = false;
+    const Take take = [&](const outbox::Json& page) {
+        const auto read = read_wants_task(page, call_.tool);
+        wanted = read.value_or(false);
+        return read.has_value();
+    };
+    auto listing = list_tools(peer, take);
+    auto listed = co_await std::move(listing);
+    // A server that cannot list its tools has said nothing about tasks either: a plain call.
+    if (!listed.answer) {
+        const bool kept = true;
+        auto correcting = correct(listed, peer, kept);
+        const bool stale = co_await std::move(correcting);
+        auto end = unopened(listed, "tools/list");
+        end.stale = end.stale || stale;
+        co_return end;
+    }
+    knowledge_.as_task[call_.tool] = wanted;
+    co_return std::nullopt;
+}
+
+asio::awaitable<bool> Conversation::wait(std::chrono::nanoseconds longest) {
+    const auto executor = co_await asio::this_coro::executor;
+    asio::steady_timer timer(executor);
+    timer.expires_after(longest);
+    auto waiting = timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await std::move(waiting);
+    auto cancelling = is_cancelled();
+    co_return !co_await std::move(cancelling);
+}
+
+// A session that ended, or a token that did, meanwhile: once more under a new one.
+asio::awaitable<McpTaskLine::Asked> Conversation::ask(std::string_view method, std::string task) {
+    Asked asked;
+    for (int round = 0; round < 2; ++round) {
+        if (!knowledge_.peer) {
+            auto opening = open();
+            auto failed = co_await std::move(opening);
+            if (failed) {
+                asked.failure = std::move(*failed);
+                asked.signal = asked.failure.signal;
+                co_return asked;
+            }
+        }
+        const McpPeer peer = *knowledge_.peer;
+        const auto id = knowledge_.next_id();
+        auto posting =
+            channel_.post({id, task_message(id, method, task, peer), method, task}, peer);
+        auto posted = co_await std::move(posting);
+        auto correcting = correct(posted, peer, true);
+        const bool stale = co_await std::move(correcting);
+        asked.signal = lane_signal(posted.result);
+        asked.answer = posted.answer;
+        if (auto* response = std::get_if<HttpResponse>(&posted.result)) {
+            asked.status = response->status;
+            asked.headers = response->headers;
+        }
+        if (!posted.answer) asked.failure = end_of(std::move(posted));
+        if (!stale) break;
+    }
+    co_return asked;
 }
 
 asio::awaitable<McpEnd> Conversation::run() {
@@ -245,7 +266,17 @@ asio::awaitable<McpEnd> Conversation::run() {
         auto failed = co_await std::move(opening);
         if (failed) co_return std::move(*failed);
     }
+    if (call_.task) {
+        auto looking = look_at_task(*this, *call_.task);
+        co_return co_await std::move(looking);
+    }
     const McpPeer peer = *knowledge_.peer;
+    if (peer.tasks && !knowledge_.as_task.contains(call_.tool)) {
+        auto learning = learn_as_task(peer);
+        auto failed = co_await std::move(learning);
+        if (failed) co_return std::move(*failed);
+    }
+    const bool as_task = peer.tasks && knowledge_.as_task[call_.tool];
     McpChannel::Headers headers;
     if (peer.modern) {
         for (const auto& mirror : knowledge_.mirrors[call_.tool]) {
@@ -255,9 +286,20 @@ asio::awaitable<McpEnd> Conversation::run() {
     }
     const auto id = knowledge_.next_id();
     auto posting = channel_.post(
-        {id, call_message(id, call_, peer), "tools/call", call_.tool}, peer, std::move(headers)
+        {id, call_message(id, call_, peer, as_task), "tools/call", call_.tool},
+        peer,
+        std::move(headers)
     );
     auto posted = co_await std::move(posting);
+    if (posted.answer) {
+        if (auto task = read_created_task(*posted.answer)) {
+            const auto signal = lane_signal(posted.result);
+            auto following = follow_task(*this, std::move(*task), call_.keep, deadline_);
+            auto end = co_await std::move(following);
+            if (!end.signal) end.signal = signal;
+            co_return end;
+        }
+    }
     auto correcting = correct(posted, peer, kept);
     const bool stale = co_await std::move(correcting);
     const auto signal = lane_signal(posted.result);

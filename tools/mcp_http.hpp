@@ -17,6 +17,7 @@ namespace tools {
 struct McpKnowledge {
     std::optional<McpPeer> peer;                            // empty: not asked yet
     std::map<std::string, std::vector<McpMirror>> mirrors;  // by tool, learned when one is refused
+    std::map<std::string, bool> as_task;  // by tool: it is to be called as a task; of this peer
     RpcId last_id = 0;
     Turn opening;  // one asks how to speak to it, the others wait
 

@@ -13,6 +13,7 @@ using outbox::Json;
 using Next = McpGreeting::Next;
 
 constexpr std::string_view kPrefix = "io.modelcontextprotocol/";
+constexpr std::string_view kWithTasks = "2025-11-25";
 constexpr int kHeaderMismatch = -32020;
 constexpr int kMissingCapability = -32021;
 constexpr int kUnsupportedVersion = -32022;
@@ -33,13 +34,17 @@ std::string own(std::string_view name) {
     return std::string(kPrefix) + std::string(name);
 }
 
-// _meta of a request: a modern one says by itself who asks. We offer the server nothing: no
-// sampling, no elicitation, no roots.
+// _meta of a request: a modern one says by itself who asks. We offer the server nothing (no
+// sampling, no elicitation, no roots) but to follow a task where a call is answered with one.
 void add_meta(Json& params, Json meta, bool modern) {
     if (modern) {
         meta.set(own("protocolVersion"), Json(kModernMcp));
         meta.set(own("clientInfo"), client());
-        meta.set(own("clientCapabilities"), Json(Json::Object{}));
+        Json extensions;
+        extensions.set(own("tasks"), Json(Json::Object{}));
+        Json capabilities;
+        capabilities.set("extensions", std::move(extensions));
+        meta.set(own("clientCapabilities"), std::move(capabilities));
     }
     const auto* members = meta.as_object();
     if (members != nullptr && !members->empty()) params.set("_meta", std::move(meta));
@@ -110,6 +115,17 @@ bool collect(const Json& schema, std::vector<std::string>& path, std::vector<Mcp
     return true;
 }
 
+const Json* find_tool(const Json& page, const std::string& tool) {
+    const auto* listed = page.find("tools");
+    const auto* tools = listed == nullptr ? nullptr : listed->as_array();
+    if (tools == nullptr) return nullptr;
+    for (const auto& one : *tools) {
+        const auto* name = string_of(one.find("name"));
+        if (name != nullptr && *name == tool) return &one;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& legacy_mcp() {
@@ -137,12 +153,29 @@ std::string initialized_message() {
     return rpc_notification("notifications/initialized");
 }
 
-std::string call_message(RpcId id, const McpCall& call, const McpPeer& peer) {
+std::string call_message(RpcId id, const McpCall& call, const McpPeer& peer, bool as_task) {
+    // How long the server shall remember how it ended: as long as is asked, unless the file says
+    // otherwise (reconcile.give_up_after).
+    constexpr std::int64_t kRemembered = 24LL * 60 * 60 * 1000;  // ms
     Json params;
     params.set("name", Json(call.tool));
     params.set("arguments", call.arguments);
+    if (as_task) {
+        Json task;
+        task.set("ttl", Json(kRemembered));
+        params.set("task", std::move(task));
+    }
     add_meta(params, call.meta, peer.modern);
     return rpc_request(id, "tools/call", std::move(params));
+}
+
+std::string task_message(
+    RpcId id, std::string_view method, const std::string& task, const McpPeer& peer
+) {
+    Json params;
+    params.set("taskId", Json(task));
+    add_meta(params, Json(Json::Object{}), peer.modern);
+    return rpc_request(id, method, std::move(params));
 }
 
 std::string list_tools_message(RpcId id, const std::string& cursor, const McpPeer& peer) {
@@ -186,23 +219,26 @@ McpGreeting read_initialize(const RpcMessage& answer) {
             Next::hopeless, {}, "no protocol revision in common; the server speaks " + *version
         };
     }
-    return {Next::ready, *version, {}};
+    const auto* tasks = answer.body.at_pointer("/capabilities/tasks/requests/tools/call");
+    const bool offered = tasks != nullptr && tasks->as_object() != nullptr;
+    return {Next::ready, *version, {}, offered && *version == kWithTasks};
 }
 
 std::optional<std::vector<McpMirror>> read_mirrors(const Json& page, const std::string& tool) {
-    const auto* listed = page.find("tools");
-    const auto* tools = listed == nullptr ? nullptr : listed->as_array();
-    if (tools == nullptr) return std::nullopt;
-    for (const auto& one : *tools) {
-        const auto* name = string_of(one.find("name"));
-        if (name == nullptr || *name != tool) continue;
-        std::vector<McpMirror> mirrors;
-        std::vector<std::string> path;
-        const auto* schema = one.find("inputSchema");
-        if (schema != nullptr && !collect(*schema, path, mirrors)) mirrors.clear();
-        return mirrors;
-    }
-    return std::nullopt;
+    const auto* one = find_tool(page, tool);
+    if (one == nullptr) return std::nullopt;
+    std::vector<McpMirror> mirrors;
+    std::vector<std::string> path;
+    const auto* schema = one->find("inputSchema");
+    if (schema != nullptr && !collect(*schema, path, mirrors)) mirrors.clear();
+    return mirrors;
+}
+
+std::optional<bool> read_wants_task(const Json& page, const std::string& tool) {
+    const auto* one = find_tool(page, tool);
+    if (one == nullptr) return std::nullopt;
+    const auto* support = string_of(one->at_pointer("/execution/taskSupport"));
+    return support != nullptr && *support == "required";
 }
 
 std::optional<std::string> mirrored(const McpMirror& mirror, const Json& arguments) {

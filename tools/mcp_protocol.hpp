@@ -1,5 +1,7 @@
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@ struct McpPeer {
     std::string version;
     bool modern = false;
     std::string session;  // Mcp-Session-Id; empty: the server gave none
+    bool tasks = false;   // 2025-11-25: it offers to run calls of tools as tasks
 };
 
 // One tools/call, rendered, and where it goes: a POST that lacks its message, or a server to start.
@@ -31,12 +34,23 @@ struct McpCall {
     outbox::Json arguments;  // an object
     outbox::Json meta;       // members of _meta; an object
     std::variant<HttpRequest, ProcessSpec> to;
+
+    // Look at this task, which an earlier call was answered with, instead of calling.
+    std::optional<std::string> task = {};
+    // Stores the id of a task that the call is answered with; false: not now. May be empty.
+    std::function<boost::asio::awaitable<bool>(std::string)> keep = {};
 };
 
 [[nodiscard]] std::string discover_message(RpcId id);
 [[nodiscard]] std::string initialize_message(RpcId id, std::string_view version);
 [[nodiscard]] std::string initialized_message();
-[[nodiscard]] std::string call_message(RpcId id, const McpCall& call, const McpPeer& peer);
+[[nodiscard]] std::string call_message(
+    RpcId id, const McpCall& call, const McpPeer& peer, bool as_task = false
+);
+// tasks/get, tasks/result.
+[[nodiscard]] std::string task_message(
+    RpcId id, std::string_view method, const std::string& task, const McpPeer& peer
+);
 [[nodiscard]] std::string list_tools_message(
     RpcId id, const std::string& cursor, const McpPeer& peer
 );
@@ -51,6 +65,7 @@ struct McpGreeting {
     Next next = Next::hopeless;
     std::string version;
     std::string problem;
+    bool tasks = false;  // McpPeer::tasks
 };
 // Any answer but a modern one means a server that wants initialize.
 [[nodiscard]] McpGreeting read_discover(const RpcMessage& answer);
@@ -66,6 +81,10 @@ struct McpMirror {
 // Of one tool in a page of tools/list; empty: the tool is not in it. A tool whose annotations are
 // not allowed has none.
 [[nodiscard]] std::optional<std::vector<McpMirror>> read_mirrors(
+    const outbox::Json& page, const std::string& tool
+);
+// Whether the tool is to be called as a task (2025-11-25); empty: it is not in this page.
+[[nodiscard]] std::optional<bool> read_wants_task(
     const outbox::Json& page, const std::string& tool
 );
 // The value of a header; empty: there is nothing to mirror.

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/mcp_lines.hpp"
+#include "tools/mcp_task.hpp"
 #include "tools/running_command.hpp"
 
 namespace tools {
@@ -31,114 +33,6 @@ constexpr nanoseconds kLeaveTime = std::chrono::seconds{1};
 
 Deadline at_most(Deadline deadline, nanoseconds longest) {
     return {std::min(deadline.at, outbox::BootClock::now() + longest)};
-}
-
-// The messages of one call to one process: a line each, both ways.
-class Lines {
- public:
-    explicit Lines(Running process) : process_(std::move(process)) {
-        process_->wake_on_output = true;
-    }
-
-    enum class End { answered, silent, gone, flooded, too_long, cancelled };
-    struct Asked {
-        End end = End::gone;
-        std::optional<RpcMessage> answer;
-        bool sent = false;  // at least a byte of the request was handed on
-    };
-    // Writes the request, and waits for its answer until `until`.
-    asio::awaitable<Asked> ask(RpcId id, std::string message, bool modern, Deadline until);
-    // False: it could not be written to its end. `sent` says whether a byte of it was.
-    asio::awaitable<bool> write(std::string message, Deadline until, bool& sent);
-
- private:
-    // Nothing more will be read of it. What ended may have left an answer in its pipe; a grandchild
-    // that keeps the pipe open is waited for as long as one of a command.
-    [[nodiscard]] bool gone();
-    [[nodiscard]] std::vector<RpcMessage> take_lines();
-
-    Running process_;
-    std::optional<Deadline> patience_;  // since it ended
-};
-
-bool Lines::gone() {
-    if (process_->output.closed || process_->not_started()) return true;
-    if (!process_->ended() && !process_->gone()) return false;
-    if (!patience_) patience_ = Deadline::after(kLeaveTime);
-    return patience_->passed();
-}
-
-asio::awaitable<bool> Lines::write(std::string message, Deadline until, bool& sent) {
-    message += '\n';
-    std::size_t written = 0;
-    auto& socket = *process_->input;
-    socket.non_blocking(true);
-    while (written < message.size()) {
-        // The deadline is read right before every write; nothing is waited for in between.
-        if (until.passed()) co_return false;
-        boost::system::error_code error;
-        const auto rest = asio::buffer(message.data() + written, message.size() - written);
-        const auto bytes = socket.write_some(rest, error);
-        written += bytes;
-        sent = sent || bytes > 0;
-        if (error && error != asio::error::would_block) co_return false;
-        if (!error) continue;
-        // Its input is full: what it says meanwhile is read, and it may have ended.
-        constexpr nanoseconds kFull = std::chrono::milliseconds{5};
-        auto sleeping = RunningCommand::sleep(process_, std::min(kFull, until.left()));
-        co_await std::move(sleeping);
-        auto asking = is_cancelled();
-        if (gone() || co_await std::move(asking)) co_return false;
-    }
-    co_return true;
-}
-
-std::vector<RpcMessage> Lines::take_lines() {
-    std::vector<RpcMessage> messages;
-    auto& text = process_->output.text;
-    std::size_t at = 0;
-    for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', at)) {
-        for (auto& message : parse_rpc(std::string_view(text).substr(at, end - at))) {
-            messages.push_back(std::move(message));
-        }
-        at = end + 1;
-    }
-    text.erase(0, at);
-    return messages;
-}
-
-asio::awaitable<Lines::Asked> Lines::ask(
-    RpcId id, std::string message, bool modern, Deadline until
-) {
-    Asked asked;
-    auto writing = write(std::move(message), until, asked.sent);
-    const bool whole = co_await std::move(writing);
-    if (!whole && !asked.sent) co_return asked;
-    McpInbox inbox(id, modern);
-    for (;;) {
-        const bool last = gone();  // before the look at what it said
-        auto replies = inbox.take(take_lines());
-        asked.answer = inbox.answer();
-        asked.end = asked.answer                 ? End::answered
-                    : inbox.flooded()            ? End::flooded
-                    : process_->output.truncated ? End::too_long
-                    : last                       ? End::gone
-                                                 : End::silent;
-        if (asked.end != End::silent || until.passed()) co_return asked;
-        for (auto& reply : replies) {
-            bool ignored = false;
-            auto replying = write(std::move(reply), until, ignored);
-            co_await std::move(replying);
-        }
-        const auto longest = patience_ ? std::min(until.left(), patience_->left()) : until.left();
-        auto sleeping = RunningCommand::sleep(process_, longest);
-        co_await std::move(sleeping);
-        auto asking = is_cancelled();
-        if (co_await std::move(asking)) {
-            asked.end = End::cancelled;
-            co_return asked;
-        }
-    }
 }
 
 std::string started_as(const McpCall& call) {
@@ -160,8 +54,8 @@ McpEnd not_started(const std::string& program, int error) {
     return not_called("not_sent_start", program + " could not be started: " + std::strerror(error));
 }
 
-// One process, one call.
-class Conversation {
+// One process, one call, and the task that it may go on as.
+class Conversation final : public McpTaskLine {
  public:
     Conversation(
         Running process,
@@ -178,14 +72,21 @@ class Conversation {
           deadline_(deadline) {}
 
     asio::awaitable<McpEnd> run();
+    asio::awaitable<Asked> ask(std::string_view method, std::string task) override;
+    asio::awaitable<bool> wait(nanoseconds longest) override;
 
  private:
     // Leaves peer_, or says why not.
     asio::awaitable<std::optional<McpEnd>> open();
-    [[nodiscard]] McpEnd unopened(const std::string& what, Lines::End end) const;
+    // Whether the tool wants to be called as a task; a server that cannot list its tools has said
+    // nothing about it.
+    asio::awaitable<bool> wants_task();
+    // How a request ended without an answer.
+    [[nodiscard]] McpEnd unanswered(McpLines::End end) const;
+    [[nodiscard]] McpEnd unopened(const std::string& what, McpLines::End end) const;
 
     Running process_;
-    Lines lines_;
+    McpLines lines_;
     const McpCall& call_;
     McpEras& legacy_;
     std::string identity_;
@@ -194,22 +95,22 @@ class Conversation {
     RpcId last_id_ = 0;
 };
 
-McpEnd Conversation::unopened(const std::string& what, Lines::End end) const {
+McpEnd Conversation::unopened(const std::string& what, McpLines::End end) const {
     if (process_->not_started()) {
         return not_started(started_as(call_), *process_->not_started());
     }
     switch (end) {
-        case Lines::End::gone:
+        case McpLines::End::gone:
             return not_called(
                 "not_sent_mcp",
                 started_as(call_) + " ended before it answered " + what + last_words(*process_)
             );
-        case Lines::End::cancelled:
+        case McpLines::End::cancelled:
             return not_called("not_sent_cancelled", "This process stops; nothing was sent.");
-        case Lines::End::flooded:
-        case Lines::End::too_long:
-        case Lines::End::answered:
-        case Lines::End::silent:
+        case McpLines::End::flooded:
+        case McpLines::End::too_long:
+        case McpLines::End::answered:
+        case McpLines::End::silent:
             break;
     }
     return not_called(
@@ -227,7 +128,7 @@ asio::awaitable<std::optional<McpEnd>> Conversation::open() {
         const auto until = at_most(deadline_, std::min(kSilence, deadline_.left() / 2));
         auto asking = lines_.ask(id, discover_message(id), true, until);
         const auto asked = co_await std::move(asking);
-        if (!asked.answer && asked.end != Lines::End::silent) {
+        if (!asked.answer && asked.end != McpLines::End::silent) {
             co_return unopened("server/discover", asked.end);
         }
         if (asked.answer) {
@@ -258,10 +159,53 @@ asio::awaitable<std::optional<McpEnd>> Conversation::open() {
     bool ignored = false;
     auto noting = lines_.write(initialized_message(), deadline_, ignored);
     const bool noted = co_await std::move(noting);
-    if (!noted) co_return unopened("notifications/initialized", Lines::End::gone);
+    if (!noted) co_return unopened("notifications/initialized", McpLines::End::gone);
     legacy_[identity_] = true;
-    peer_ = {.version = greeting.version, .modern = false, .session = {}};
+    peer_ = {.version = greeting.version, .modern = false, .session = {}, .tasks = greeting.tasks};
     co_return std::nullopt;
+}
+
+asio::awaitable<bool> Conversation::wants_task() {
+    constexpr int kMostPages = 50;
+    std::string cursor;
+    for (int page = 0; page < kMostPages; ++page) {
+        const auto id = ++last_id_;
+        auto asking = lines_.ask(id, list_tools_message(id, cursor, peer_), false, deadline_);
+        const auto asked = co_await std::move(asking);
+        if (!asked.answer || asked.answer->kind != RpcMessage::Kind::result) co_return false;
+        const auto& body = asked.answer->body;
+        if (const auto wanted = read_wants_task(body, call_.tool)) co_return *wanted;
+        const auto* next = body.find("nextCursor");
+        const auto* text = next == nullptr ? nullptr : next->as_string();
+        if (text == nullptr || text->empty() || *text == cursor) co_return false;
+        cursor = *text;
+    }
+    co_return false;
+}
+
+asio::awaitable<bool> Conversation::wait(nanoseconds longest) {
+    const auto until = Deadline::after(longest);
+    while (!until.passed() && !process_->gone() && !process_->ended()) {
+        auto sleeping = RunningCommand::sleep(process_, until.left());
+        co_await std::move(sleeping);
+        auto cancelling = is_cancelled();
+        if (co_await std::move(cancelling)) co_return false;
+    }
+    co_return true;
+}
+
+asio::awaitable<McpTaskLine::Asked> Conversation::ask(std::string_view method, std::string task) {
+    const auto id = ++last_id_;
+    auto message = task_message(id, method, task, peer_);
+    auto asking = lines_.ask(id, std::move(message), peer_.modern, deadline_);
+    auto told = co_await std::move(asking);
+    Asked asked;
+    asked.answer = std::move(told.answer);
+    if (!asked.answer) {
+        asked.failure = unanswered(told.end);
+        asked.hopeless = true;  // it is gone, or does not speak the protocol
+    }
+    co_return asked;
 }
 
 asio::awaitable<McpEnd> Conversation::run() {
@@ -276,37 +220,53 @@ asio::awaitable<McpEnd> Conversation::run() {
     if (co_await std::move(cancelling)) {
         co_return not_called("not_sent_cancelled", "This process stops; nothing was sent.");
     }
+    if (call_.task) {
+        auto looking = look_at_task(*this, *call_.task);
+        co_return co_await std::move(looking);
+    }
+    bool as_task = false;
+    if (peer_.tasks) {
+        auto learning = wants_task();
+        as_task = co_await std::move(learning);
+    }
     const auto id = ++last_id_;
-    auto asking = lines_.ask(id, call_message(id, call_, peer_), peer_.modern, deadline_);
+    auto message = call_message(id, call_, peer_, as_task);
+    auto asking = lines_.ask(id, std::move(message), peer_.modern, deadline_);
     auto asked = co_await std::move(asking);
     if (asked.answer) {
+        if (auto task = read_created_task(*asked.answer)) {
+            auto following = follow_task(*this, std::move(*task), call_.keep, deadline_);
+            co_return co_await std::move(following);
+        }
         McpEnd end;
         end.what = to_answer(*asked.answer);
         co_return end;
     }
     if (!asked.sent) co_return unopened("the call", asked.end);
-    switch (asked.end) {
-        case Lines::End::flooded:
-            co_return lost(Cause::unreadable, "unreadable", "the server sent messages without end");
-        case Lines::End::too_long:
-            co_return lost(
+    co_return unanswered(asked.end);
+}
+
+McpEnd Conversation::unanswered(McpLines::End end) const {
+    switch (end) {
+        case McpLines::End::flooded:
+            return lost(Cause::unreadable, "unreadable", "the server sent messages without end");
+        case McpLines::End::too_long:
+            return lost(
                 Cause::unreadable, "unreadable", "a message is longer than limits.response"
             );
-        case Lines::End::gone:
-            co_return lost(
+        case McpLines::End::gone:
+            return lost(
                 Cause::killed,
                 "killed",
                 "the server ended before it answered the call" + last_words(*process_)
             );
-        case Lines::End::cancelled:
-            co_return lost(
-                Cause::other, "cancelled", "This process stopped before the answer came."
-            );
-        case Lines::End::answered:
-        case Lines::End::silent:
+        case McpLines::End::cancelled:
+            return lost(Cause::other, "cancelled", "This process stopped before the answer came.");
+        case McpLines::End::answered:
+        case McpLines::End::silent:
             break;
     }
-    co_return lost(Cause::timeout, "timeout", "The server did not answer in time and was ended.");
+    return lost(Cause::timeout, "timeout", "The server did not answer in time and was ended.");
 }
 
 // Ends its input, which asks it to leave, and then whatever is left of it.

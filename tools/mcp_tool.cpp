@@ -59,8 +59,9 @@ Json whole_result(const Answer& answer) {
     return result;
 }
 
-Outcome by_default(const Answer& answer, bool has_outcomes) {
-    if (answer.rpc_error) return of_error(answer);
+Outcome by_default(const Answer& answer, bool of_task, bool has_outcomes) {
+    // A task was at work when its error arose, whatever its code means before a call.
+    if (answer.rpc_error) return of_task ? unknown(describe(answer)) : of_error(answer);
     if (!answer.result_type) return outcome_by_status(answer);
     auto error = describe(answer);
     if (answer.result_type == "input_required") {
@@ -75,6 +76,34 @@ Outcome by_default(const Answer& answer, bool has_outcomes) {
     if (!has_outcomes) return outbox::Succeeded{whole_result(answer), {}};
     error.message = "an answer that no outcome describes: " + error.message;
     return unknown(std::move(error));
+}
+
+outbox::Error task_error(const McpTaskEnd& task) {
+    using How = McpTaskEnd::How;
+    std::string code = "task_forgotten";
+    std::string message = "the server does not know the task (any more)";
+    if (task.how == How::cancelled) {
+        code = "task_cancelled";
+        message = "the task was cancelled; what it had done by then is not known";
+    } else if (task.how == How::input_required) {
+        code = "input_required";
+        message = "the task asks for input, which nobody here can give";
+    } else if (task.how == How::working) {
+        code = "task_working";
+        message = "the task is still at work";
+    }
+    if (!task.message.empty()) message += ": " + task.message;
+    return {std::move(code), std::move(message)};
+}
+
+// How an attempt ends whose task did not tell what came of the call.
+Outcome of_task_end(McpTaskEnd task) {
+    if (task.how == McpTaskEnd::How::input_required) return outbox::Attention{task_error(task)};
+    if (task.how != McpTaskEnd::How::working) return unknown(task_error(task));
+    // As a 202: the server has it, and will be asked.
+    Json result;
+    result.set("task", Json(task.id));
+    return outbox::Accepted{std::move(result)};
 }
 
 bool is_no_effect(const Outcome& outcome) {
@@ -148,26 +177,28 @@ Outcome judge(const McpExecute& execute, McpEnd end, const Scope& scope) {
             .error = std::move(failure->error), .after = std::nullopt, .counts = false
         };
     }
+    if (auto* task = std::get_if<McpTaskEnd>(&end.what)) return of_task_end(std::move(*task));
     const auto& answer = std::get<Answer>(end.what);
     if (auto outcome = execute.outcomes.match(answer, scope)) return std::move(*outcome);
-    return by_default(answer, execute.has_outcomes);
+    return by_default(answer, end.of_task, execute.has_outcomes);
 }
 
 asio::awaitable<Outcome> McpAction::perform(outbox::ToolCall call, outbox::Deadline deadline) {
     const Scope scope{call};
-    if (auto error = execute_.outcomes.check(scope)) co_return outbox::refused(std::move(*error));
+    if (auto error = execute_->outcomes.check(scope)) co_return outbox::refused(std::move(*error));
     for (int round = 0;; ++round) {
-        auto rendered = execute_.call.render(scope);
+        auto rendered = execute_->call.render(scope);
         if (!rendered.ok()) co_return outbox::refused(rendered.error());
-        if (execute_.call.server() == nullptr && failpoints_.armed()) {
+        if (execute_->call.server() == nullptr && failpoints_.armed()) {
             auto hit = failpoints_.hit(outbox::FailpointId::before_first_byte);
             co_await std::move(hit);
         }
+        rendered.value().keep = call.keep_handle;
         auto calling = server_->call(std::move(rendered.value()), scope, deadline);
         auto end = co_await std::move(calling);
         const bool stale = end.stale;
         const auto signal = end.signal;
-        auto outcome = judge(execute_, std::move(end), scope);
+        auto outcome = judge(*execute_, std::move(end), scope);
         if (stale && round < kRepeats && is_no_effect(outcome)) continue;
         if (signal) reporter_.tell(with_outcome(*signal, outcome));
         co_return outcome;
@@ -180,6 +211,10 @@ std::optional<Verdict> McpProbe::read(
     if (auto* failure = std::get_if<McpFailure>(&end.what)) {
         if (search != nullptr) return search->incomplete(std::move(failure->error));
         return Inconclusive{std::move(failure->error)};
+    }
+    if (const auto* task = std::get_if<McpTaskEnd>(&end.what)) {
+        if (search != nullptr) return search->incomplete(task_error(*task));
+        return Inconclusive{task_error(*task)};
     }
     const auto& answer = std::get<Answer>(end.what);
     // Verdicts speak about the look-up itself, not about its third page.

@@ -44,7 +44,7 @@ struct McpLookup {
 class McpAction final : public Action {
  public:
     McpAction(
-        McpExecute execute,
+        std::shared_ptr<const McpExecute> execute,
         std::shared_ptr<McpServer> server,
         outbox::Failpoints& failpoints,
         LaneReporter reporter = {}
@@ -56,9 +56,10 @@ class McpAction final : public Action {
 
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
         override;
+    [[nodiscard]] bool leaves_handles() const override { return true; }
 
  private:
-    McpExecute execute_;
+    std::shared_ptr<const McpExecute> execute_;
     std::shared_ptr<McpServer> server_;
     outbox::Failpoints& failpoints_;
     LaneReporter reporter_;

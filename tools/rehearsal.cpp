@@ -2,7 +2,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <deque>
 #include <exception>
 #include <utility>
 
@@ -12,27 +11,13 @@
 #include "tools/compiled_tool.hpp"
 #include "tools/log_tool.hpp"
 #include "tools/mcp_http.hpp"
+#include "tools/rehearsal_script.hpp"
+#include "tools/rehearsal_sql.hpp"
 
 namespace tools {
 namespace {
 
 using namespace std::chrono_literals;
-
-// The other side: answers in order, and what it was sent.
-struct Script {
-    std::deque<Rehearsal::Canned> answers;
-    std::vector<SentRequest> sent;
-    outbox::Failpoints failpoints;  // none is armed
-
-    template <class Answer>
-    Answer next(Answer nobody) {
-        if (answers.empty()) return nobody;
-        auto answer = std::move(answers.front());
-        answers.pop_front();
-        auto* fitting = std::get_if<Answer>(&answer);
-        return fitting != nullptr ? std::move(*fitting) : nobody;
-    }
-};
 
 class ScriptSender final : public HttpSender {
  public:
@@ -128,79 +113,6 @@ class ScriptMcp final : public McpServer {
     RequestCredential credential_;
 };
 
-// A statement to be shown, with the operation that it is for just now.
-struct Shown {
-    SqlTemplate sql;
-    const Scope* scope = nullptr;
-};
-
-// The database: it answers what the script says, after the judge of the tool itself.
-class ScriptDatabase final : public outbox::SqlDatabase {
- public:
-    ScriptDatabase(Script& script, std::shared_ptr<const Shown> shown)
-        : script_(script), shown_(std::move(shown)) {}
-    asio::awaitable<outbox::SqlEnd>
-    perform(outbox::SqlCall, outbox::JudgeRows judge, std::optional<outbox::OwnAttempt>) override {
-        auto end = answer();
-        if (!end.failure) end.outcome = judge(end.rows);
-        co_return end;
-    }
-    asio::awaitable<outbox::SqlEnd> look_up(outbox::SqlCall) override { co_return answer(); }
-
- private:
-    outbox::SqlEnd answer() {
-        if (auto shown = shown_->sql.show(*shown_->scope); shown.ok()) {
-            script_.sent.emplace_back(std::move(shown.value()));
-        }
-        outbox::SqlEnd nobody;
-        nobody.failure = outbox::SqlFailure{
-            .when = outbox::SqlFailure::When::in_doubt,
-            .sqlstate = {},
-            .message = "no more answers were given"
-        };
-        return script_.next(std::move(nobody));
-    }
-
-    Script& script_;
-    std::shared_ptr<const Shown> shown_;
-};
-
-class ScriptSql final : public Action {
- public:
-    ScriptSql(SqlExecute execute, Script& script)
-        : shown_(std::make_shared<Shown>(Shown{execute.sql})),
-          action_(std::move(execute), std::make_unique<ScriptDatabase>(script, shown_)) {}
-    asio::awaitable<outbox::Outcome> perform(outbox::ToolCall call, outbox::Deadline deadline)
-        override {
-        const Scope scope{call};
-        shown_->scope = &scope;
-        auto performing = action_.perform(call, deadline);
-        co_return co_await std::move(performing);
-    }
-
- private:
-    std::shared_ptr<Shown> shown_;
-    SqlAction action_;
-};
-
-class ScriptSqlProbe final : public Probe {
- public:
-    ScriptSqlProbe(SqlLookup lookup, Script& script)
-        : shown_(std::make_shared<Shown>(Shown{lookup.sql})),
-          probe_(std::move(lookup), std::make_unique<ScriptDatabase>(script, shown_)) {}
-    asio::awaitable<outbox::Verdict> ask(outbox::ToolCall call, outbox::Deadline deadline)
-        override {
-        const Scope scope{call};
-        shown_->scope = &scope;
-        auto asking = probe_.ask(call, deadline);
-        co_return co_await std::move(asking);
-    }
-
- private:
-    std::shared_ptr<Shown> shown_;
-    SqlProbe probe_;
-};
-
 class ScriptLog final : public Action {
  public:
     asio::awaitable<outbox::Outcome> perform(outbox::ToolCall, outbox::Deadline) override {
@@ -218,7 +130,11 @@ std::unique_ptr<Action> make_action(CompiledTool& tool, Script& script) {
     }
     if (auto* mcp = std::get_if<McpExecute>(&tool.execute)) {
         auto server = std::make_shared<ScriptMcp>(script, mcp->call);
-        return std::make_unique<McpAction>(std::move(*mcp), std::move(server), script.failpoints);
+        return std::make_unique<McpAction>(
+            std::make_shared<const McpExecute>(std::move(*mcp)),
+            std::move(server),
+            script.failpoints
+        );
     }
     if (auto* sql = std::get_if<SqlExecute>(&tool.execute)) {
         return std::make_unique<ScriptSql>(std::move(*sql), script);

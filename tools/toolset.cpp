@@ -9,6 +9,7 @@
 #include "tools/http_senders.hpp"
 #include "tools/log_tool.hpp"
 #include "tools/mcp_servers.hpp"
+#include "tools/mcp_task_probe.hpp"
 
 namespace tools {
 namespace {
@@ -150,12 +151,14 @@ Gates make_gates(const CompiledTool& tool, LaneGates& gates) {
     return out;
 }
 
+// What its attempts can be asked about by goes before the look-up: `probe` is wrapped then.
 std::unique_ptr<Action> make_action(
     CompiledTool& tool,
     const Services& services,
     HttpSenders& senders,
     McpServers& servers,
-    LaneReporter reporter
+    LaneReporter reporter,
+    std::unique_ptr<Probe>& probe
 ) {
     if (auto* http = std::get_if<HttpExecute>(&tool.execute)) {
         auto sender = senders.of(tool.http, http->request.credential());
@@ -174,8 +177,10 @@ std::unique_ptr<Action> make_action(
     }
     if (auto* mcp = std::get_if<McpExecute>(&tool.execute)) {
         auto server = servers.of(mcp->call, tool.http);
+        auto execute = std::make_shared<const McpExecute>(std::move(*mcp));
+        probe = std::make_unique<McpTaskProbe>(execute, server, std::move(probe));
         return std::make_unique<McpAction>(
-            std::move(*mcp), std::move(server), services.failpoints, std::move(reporter)
+            std::move(execute), std::move(server), services.failpoints, std::move(reporter)
         );
     }
     return std::make_unique<LogAction>(services.log);
@@ -256,8 +261,8 @@ std::vector<std::unique_ptr<outbox::Toolset>> build_toolsets(
         auto toolset = std::make_unique<outbox::Toolset>();
         for (auto& tool : compiled) {
             auto gates = make_gates(tool, *registry);
-            auto action = make_action(tool, here, senders, servers, gates.of_attempts());
             auto probe = make_probe(tool, here, senders, servers, gates.of_probes());
+            auto action = make_action(tool, here, senders, servers, gates.of_attempts(), probe);
             toolset->add(
                 {std::move(tool.policy),
                  std::make_unique<AdapterTool>(

@@ -32,7 +32,8 @@ WITH open AS MATERIALIZED (
                      AND NOT EXISTS (
                          SELECT FROM outbox.event e
                           WHERE e.operation_id = $2 AND e.epoch <= $3::integer
-                            AND e.kind IN ('unknown', 'lease_expired', 'timeline', 'probe'))
+                            AND e.kind IN ('unknown', 'lease_expired', 'timeline', 'probe')
+                            AND NOT e.detail ? 'handle')  -- what it can be asked by: no doubt
                     THEN CASE WHEN $7 = 'failed' THEN 'fail' ELSE 'again' END
                 ELSE 'store' END AS action,
            -- A row that an earlier late answer proved already, in doubt again: its flag stays, and

@@ -1,13 +1,14 @@
 // What an MCP server may send: a stream of events in pieces, the JSON-RPC messages in it (or in a
-// document, or in lines). A control line (how it is read, size of the pieces), then the bytes.
-// However the network cuts it, the same events; nothing but an answer to this very request is one;
-// and what is no whole result of a tool never succeeds.
+// document, or in lines), and the task that one of them may tell of. A control line (how it is
+// read, size of the pieces), then the bytes. However the network cuts it, the same events; nothing
+// but an answer to this very request is one; and what is no whole result of a tool never succeeds.
 #include <algorithm>
 
 #include "tests/fuzz/harness.hpp"
 #include "tools/event_stream.hpp"
 #include "tools/mcp_answer.hpp"
 #include "tools/mcp_protocol.hpp"
+#include "tools/mcp_task.hpp"
 
 namespace {
 
@@ -62,6 +63,13 @@ void check_answer(const RpcMessage& message) {
     const bool whole = message.body.find("content") != nullptr ||
                        message.body.find("structuredContent") != nullptr;
     if (answer.is_error == false) must(whole, "only a tool's result can be a success");
+    const auto task = tools::read_created_task(message);
+    if (!task) return;
+    must(!(answer.is_error == false && answer.result_type == "complete"), "a task is no result");
+    must(task->id.size() <= 1024, "a task's id is short");
+    must(task->poll >= std::chrono::milliseconds(50), "a task is not looked at without a pause");
+    must(task->poll <= std::chrono::seconds(30), "a task is looked at again");
+    must(task->id.find('\0') == std::string::npos, "a task's id can be stored");
 }
 
 void check_messages(std::string_view text, bool modern) {
@@ -78,7 +86,9 @@ void check_messages(std::string_view text, bool modern) {
     for (const auto& message : messages) {
         static_cast<void>(tools::read_discover(message));
         static_cast<void>(tools::read_initialize(message));
+        static_cast<void>(tools::read_task(message));
         static_cast<void>(tools::read_mirrors(message.body, "t"));
+        static_cast<void>(tools::read_wants_task(message.body, "t"));
     }
 }
 

@@ -580,3 +580,116 @@ TEST_CASE("a server that asks for patience closes the lane of its tool", "[mcp]"
     CHECK(create->probe_gate != create->gate);
     CHECK(create->probe_gate->allowance(outbox::BootClock::now()) == 0);
 }
+
+namespace {
+
+// A server of 2025-11-25 that runs its tool as a task, whose state the test sets.
+struct TaskServer {
+    std::string state = "working";
+    std::string result = R"("result":{"content":[],"structuredContent":{"id":7}})";
+    bool listed = true;
+    int not_found = 0;  // so many looks are answered as if the session were gone
+
+    Reply operator()(const Posted& posted) {
+        const auto method = posted.method();
+        if (method == "server/discover") {
+            return {answer(error(posted, -32601), 404)};
+        }
+        if (method == "initialize") {
+            const auto* offers =
+                R"("result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}})";
+            return {answer(rpc(posted, offers), 200, "Mcp-Session-Id: s1\r\n")};
+        }
+        if (method == "notifications/initialized") return {answer("", 202)};
+        if (method == "tools/list") {
+            if (!listed) return {answer(error(posted, -32603))};
+            return {answer(rpc(
+                posted,
+                R"("result":{"tools":[{"name":"create","execution":{"taskSupport":"required"}},{"name":"search"}]})"
+            ))};
+        }
+        const std::string task = R"("taskId":"t-1","pollInterval":1,"status":")" + state + "\"";
+        if (method == "tools/call" && posted.body.at_pointer("/params/task") != nullptr) {
+            return {answer(rpc(
+                posted, R"("result":{"task":{"taskId":"t-1","pollInterval":1,"status":"working"}})"
+            ))};
+        }
+        if (method == "tasks/get") {
+            if (not_found-- > 0) return {answer("", 404)};
+            return {answer(rpc(posted, R"("result":{)" + task + "}"))};
+        }
+        if (method == "tasks/result") return {answer(rpc(posted, result))};
+        return {answer(rpc(
+            posted, R"("result":{"isError":true,"content":[{"type":"text","text":"needs a task"}]})"
+        ))};
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a tool that must run as a task is called as one, and followed", "[mcp]") {
+    const auto server = std::make_shared<TaskServer>();
+    server->state = "completed";
+    McpWorld world([server](const Posted& posted) { return (*server)(posted); });
+    CHECK(world.run() == "succeeded");
+    CHECK(outbox::to_text(get<Succeeded>(world.outcome).result) == R"({"id":7})");
+    CHECK(world.run() == "succeeded");
+    CHECK(world.count("tools/list") == 1);
+    CHECK(world.count("tools/call") == 2);
+    CHECK(world.count("tasks/get") == 2);
+    CHECK(world.last("tasks/get").body.at_pointer("/params/taskId")->equals(Json("t-1")));
+    CHECK(world.last("tasks/get").has("Mcp-Session-Id: s1\r\n"));
+    // A session that ended meanwhile: asked again under a new one, the call is not made again.
+    server->not_found = 1;
+    CHECK(world.run() == "succeeded");
+    CHECK(world.count("initialize") == 2);
+    CHECK(world.count("tools/call") == 3);
+}
+
+TEST_CASE("a task that does not end in time was taken, and is not called again", "[mcp]") {
+    const auto server = std::make_shared<TaskServer>();
+    McpWorld world([server](const Posted& posted) { return (*server)(posted); });
+    CHECK(world.run(outbox::Deadline::after(1s)) == "accepted");
+    server->state = "input_required";
+    CHECK(world.run() == "attention");
+    server->state = "failed";
+    server->result = R"("error":{"code":-32601,"message":"no such upstream"})";
+    CHECK(world.run() == "unknown");
+    CHECK(world.count("tools/call") == 3);
+}
+
+TEST_CASE("a server that cannot list its tools is called plainly", "[mcp]") {
+    const auto server = std::make_shared<TaskServer>();
+    server->listed = false;
+    McpWorld world([server](const Posted& posted) { return (*server)(posted); });
+    CHECK(world.run() == "unknown");  // its tool refused, in a form that may come after an effect
+    CHECK(world.count("tools/call") == 1);
+}
+
+TEST_CASE("a modern server's task is followed by its own headers", "[mcp]") {
+    McpWorld world(modern([](const Posted& posted) -> Reply {
+        if (posted.method() == "tasks/get") {
+            return {answer(rpc(
+                posted,
+                R"("result":{"resultType":"complete","taskId":"t-1","status":"completed","result":{"content":[],"structuredContent":{"id":7}}})"
+            ))};
+        }
+        return {answer(rpc(
+            posted,
+            R"("result":{"resultType":"task","taskId":"t-1","status":"working","pollIntervalMs":1})"
+        ))};
+    }));
+    CHECK(world.run() == "succeeded");
+    CHECK(world.last("tasks/get").has("Mcp-Method: tasks/get\r\n"));
+    CHECK(world.last("tasks/get").has("Mcp-Name: t-1\r\n"));
+    CHECK(world.count("tasks/result") == 0);
+}
+
+TEST_CASE("a server of the old transport is told how it can be reached", "[mcp]") {
+    for (const int status : {404, 405}) {
+        McpWorld world([status](const Posted&) -> Reply { return {answer("", status)}; });
+        CHECK(world.run() == "retry");
+        CHECK(get<RetryLater>(world.outcome).error.message.find("/sse") != std::string::npos);
+        CHECK_FALSE(get<RetryLater>(world.outcome).counts);
+    }
+}

@@ -78,6 +78,16 @@ class Session : public outbox::Store {
     ) override {
         return store_.key_settings(std::move(tool), request_hash);
     }
+    boost::asio::awaitable<void> keep_handle(
+        outbox::OperationId id, outbox::Epoch attempt, std::string handle
+    ) override {
+        return store_.keep_handle(std::move(id), attempt, std::move(handle));
+    }
+    boost::asio::awaitable<std::optional<std::string>> find_handle(
+        outbox::OperationId id, outbox::Epoch attempt
+    ) override {
+        return store_.find_handle(std::move(id), attempt);
+    }
     boost::asio::awaitable<std::vector<outbox::ToolSample>> sample() override {
         return store_.sample();
     }

@@ -320,6 +320,25 @@ asio::awaitable<std::optional<KeySettings>> MemoryStore::key_settings(
     return round_trip(Method::lease, std::move(work));
 }
 
+asio::awaitable<void> MemoryStore::keep_handle(OperationId id, Epoch attempt, std::string handle) {
+    auto work = [this, id = std::move(id), attempt, handle = std::move(handle)] {
+        handles_[{id.value, attempt.value}] = handle;
+        return true;
+    };
+    auto keeping = round_trip(Method::lease, std::move(work));
+    co_await std::move(keeping);
+}
+
+asio::awaitable<std::optional<std::string>> MemoryStore::find_handle(
+    OperationId id, Epoch attempt
+) {
+    auto work = [this, id = std::move(id), attempt] {
+        const auto found = handles_.find({id.value, attempt.value});
+        return found == handles_.end() ? std::nullopt : std::optional(found->second);
+    };
+    return round_trip(Method::lease, std::move(work));
+}
+
 asio::awaitable<std::vector<ToolSample>> MemoryStore::sample() {
     auto work = [this] {
         std::map<std::pair<std::string, Status>, ToolSample> samples;

@@ -144,6 +144,12 @@ class MemoryStore : public outbox::Store {
     asio::awaitable<std::optional<outbox::KeySettings>> key_settings(
         std::string tool, std::int64_t request_hash
     ) override;
+    asio::awaitable<void> keep_handle(
+        outbox::OperationId id, outbox::Epoch attempt, std::string handle
+    ) override;
+    asio::awaitable<std::optional<std::string>> find_handle(
+        outbox::OperationId id, outbox::Epoch attempt
+    ) override;
     asio::awaitable<std::vector<outbox::ToolSample>> sample() override;
     // The store in memory keeps no statistics.
     asio::awaitable<outbox::RollUp> roll_up() override;
@@ -214,6 +220,7 @@ class MemoryStore : public outbox::Store {
 
     std::map<std::int64_t, Row> rows_;  // by seq
     std::map<std::string, std::int64_t> seqs_;
+    std::map<std::pair<std::string, std::int32_t>, std::string> handles_;  // by id, attempt epoch
     std::map<Method, std::deque<Fault>> faults_;
     std::map<std::string, outbox::ToolPolicy> tools_;
     struct Request {

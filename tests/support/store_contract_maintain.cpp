@@ -211,6 +211,24 @@ void believed_before(StoreDriver& d) {
     CHECK_FALSE(claim_from(d).at(0).absent_believed);
 }
 
+// What an attempt can be asked about by: kept beside it, whoever has the operation by then.
+void handles(StoreDriver& d) {
+    const auto attempt = insert_and_lease(d, "op-1");
+    const OperationId id("op-1");
+    CHECK_FALSE(wait_for(d.store().find_handle(id, attempt.epoch)).has_value());
+    wait_for(d.store().keep_handle(id, attempt.epoch, "task-1"));
+    wait_for(d.store().keep_handle(id, attempt.epoch, "task 2 {ä}"));
+    CHECK(wait_for(d.store().find_handle(id, attempt.epoch)) == "task 2 {ä}");
+    REQUIRE(write(d, doubt(attempt)) == Fate::applied);
+    const auto claim = claim_from(d).at(0);
+    CHECK(wait_for(d.store().find_handle(id, claim.attempt_epoch)) == "task 2 {ä}");
+    // Too late to write anything, and worth all the more.
+    wait_for(d.store().keep_handle(id, attempt.epoch, "task-3"));
+    CHECK(wait_for(d.store().find_handle(id, claim.attempt_epoch)) == "task-3");
+    CHECK_FALSE(wait_for(d.store().find_handle(id, claim.epoch)).has_value());
+    CHECK_FALSE(wait_for(d.store().find_handle(OperationId("op-2"), attempt.epoch)).has_value());
+}
+
 void catalogue(StoreDriver& d) {
     auto changed = contract_policy("ticket");
     changed.request_hash = 8;
@@ -245,6 +263,7 @@ std::vector<StoreCase> maintenance_contract() {
         {"an attempt anew begins the count of absents again, and knows of the doubt", begins_anew},
         {"a flagged operation is probed only when a person asks", flagged},
         {"a claim knows whether an absent was believed before", believed_before},
+        {"what an attempt can be asked about by is kept with it", handles},
         {"key settings of every request, samples of what is open", catalogue},
     };
 }

@@ -1,5 +1,5 @@
 // What may lead out of unknown, and what an attempt's end may say after one.
-import { contract, core, guard, store, twice } from '../tests.mjs';
+import { contract, core, guard, store, tools, twice } from '../tests.mjs';
 
 const q = (name) => `sql/queries/${name}.sql`;
 const decide = 'outbox/decide.cpp';
@@ -81,6 +81,18 @@ export default [
   guard('resend-window', 'nothing is sent once more whose answer could come after the key was forgotten', 'outbox/decide_resend.cpp',
     'if («window && now + policy.timeout >= claim.key_since + *window») {', 'false',
     core("a resend: only while its answer comes within the key's window")),
+  guard('task-unasked', 'no "absent" while nobody could ask whether a task is at work', 'tools/mcp_task_probe.cpp',
+    'if («in_doubt && std::holds_alternative<outbox::Absent>(verdict)») {', 'false',
+    tools('a task that nobody could ask about makes no absence')),
+  guard('task-error', 'no error of a task comes before its tool', 'tools/mcp_tool.cpp',
+    'return «of_task» ? unknown(describe(answer)) : of_error(answer);', 'false',
+    tools('what the end of a task means for its attempt, and for a look-up later')),
+  guard('window-fresh-absent', 'once the key may be forgotten, an attempt after one in doubt needs a fresh "absent"', 'outbox/executor.cpp',
+    'if («needs_fresh_absent(leased, dispatch.entry->policy, now)») {', 'false',
+    core('once key.window has passed, an earlier attempt is looked for right before the next one')),
+  guard('resend-superseded', 'a reload lets a resend end in its own time', 'outbox/engine.cpp',
+    '«if (!draining_) co_await reconciler_.join_resends(Bell::kForever);»', ';',
+    core('superseded: a resend is an attempt, and ends in its own time')),
   guard('resend-request', 'only the request that was sent is sent once more', 'outbox/decide_resend.cpp',
     'if («claim.request_hash != 0 && claim.request_hash != policy.request_hash») {', 'false',
     core('a resend is an attempt: its budget, expires_at, and the request that was sent')),

@@ -147,6 +147,50 @@ TEST_CASE("an attempt that is one too many is refused before anything is sent") 
     CHECK(write.to == Status::unknown);
 }
 
+TEST_CASE("once key.window has passed, an attempt after one in doubt needs a fresh absent") {
+    auto policy = write_tool();
+    policy.key.window = 1h;
+    auto leased = doubtful();
+    leased.first_attempt_at = kNow - 1h;
+    CHECK(needs_fresh_absent(leased, policy, kNow));
+    CHECK_FALSE(needs_fresh_absent(leased, policy, kNow - 1us));
+    // Only where an earlier attempt may have acted, and somebody can be asked.
+    auto clean = attempt(2);
+    clean.first_attempt_at = leased.first_attempt_at;
+    CHECK_FALSE(needs_fresh_absent(clean, policy, kNow));
+    auto forever = policy;
+    forever.key.window.reset();
+    CHECK_FALSE(needs_fresh_absent(leased, forever, kNow));
+    auto read = policy;
+    read.effect = Effect::read;
+    CHECK_FALSE(needs_fresh_absent(leased, read, kNow));
+    auto own = policy;
+    own.own_transaction = true;
+    CHECK_FALSE(needs_fresh_absent(leased, own, kNow));
+    for (auto nobody : {&ReconcilePolicy::manual, &ReconcilePolicy::resend}) {
+        auto asks_nobody = policy;
+        asks_nobody.reconcile.*nobody = true;
+        CHECK_FALSE(needs_fresh_absent(leased, asks_nobody, kNow));
+    }
+}
+
+TEST_CASE("only absent lets such an attempt begin; everything else is looked into") {
+    CHECK_FALSE(decide_fresh_absent(Absent{}));
+    for (const Verdict& verdict : {
+             Verdict(Found{}),
+             Verdict(Pending{}),
+             Verdict(Conflict{}),
+             Verdict(Inconclusive{{"status_503", "busy"}}),
+         }) {
+        const auto end = decide_fresh_absent(verdict);
+        REQUIRE(end);
+        const auto& unknown = std::get<Unknown>(*end);
+        CHECK(unknown.error.code == "window_passed");
+        CHECK(unknown.error.message.find(verdict_name(verdict)) != std::string::npos);
+        CHECK(decide(doubtful(), *end).to == Status::unknown);
+    }
+}
+
 TEST_CASE("attempting → scheduled: after the back-off") {
     const auto next = decide(attempt(3), later());
     CHECK(next.to == Status::scheduled);

@@ -497,6 +497,60 @@ TEST_CASE("superseded: attempts end in their own time, and only a stop cuts them
     }
 }
 
+TEST_CASE("superseded: a resend is an attempt, and ends in its own time") {
+    auto settings = quick_settings();
+    settings.drain_timeout = 20ms;
+    for (const bool stopped : {false, true}) {
+        World world(settings);
+        auto policy = quick_policy("t");
+        policy.timeout = 60s;
+        policy.reconcile.resend = true;
+        world.script.execute = [&world, stopped](const ToolCall& call) -> Outcome {
+            if (call.attempt > 1) return Succeeded{};
+            world.script.execute_takes = stopped ? 60s : 400ms;
+            return Unknown{};
+        };
+        world.store.insert("t", "a");
+        world.start(policy);
+        world.daemon.run_until([&] { return world.store.row("a").attempts == 2; });
+        world.daemon.run_until([&] { return world.script.running == 1; });
+        world.daemon.engine->supersede();
+        world.daemon.run_for(100ms);
+        CHECK_FALSE(world.daemon.ended);
+        CHECK(world.script.running == 1);
+        if (stopped) world.daemon.engine->stop();
+        world.daemon.run_until([&] { return world.daemon.ended; });
+        CHECK(world.store.row("a").status == (stopped ? Status::unknown : Status::succeeded));
+        CHECK(world.daemon.engine->idle());
+    }
+}
+
+TEST_CASE("once key.window has passed, an earlier attempt is looked for right before the next one"
+) {
+    for (const bool acted : {false, true}) {
+        World world;
+        auto policy = quick_policy("t");
+        policy.timeout = 50ms;
+        policy.key.window = 1ms;
+        world.script.execute = [](const ToolCall& call) -> Outcome {
+            return call.attempt == 1 ? Outcome(Unknown{}) : Succeeded{};
+        };
+        // What happened behind the believed absent shows only by then.
+        bool seen = false;
+        world.script.probe = [&world, &seen, acted](const ToolCall&) -> Verdict {
+            const auto& row = world.store.row("a");
+            seen = seen || row.attempts == 2;  // the next attempt is leased
+            return acted && seen ? Verdict(Found{}) : Absent{};
+        };
+        world.store.insert("t", "a");
+        world.start(policy);
+        world.daemon.run_until_settled("a");
+        CHECK(world.store.row("a").status == Status::succeeded);
+        CHECK(world.script.calls.size() == (acted ? 1 : 2));
+        CHECK(world.script.probes.size() >= 2);
+    }
+}
+
 TEST_CASE("a stop while the database is away ends in time, and the lease tells the rest") {
     auto settings = quick_settings();
     settings.drain_timeout = 50ms;

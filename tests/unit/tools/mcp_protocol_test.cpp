@@ -245,5 +245,46 @@ TEST_CASE("messages are what their revision wants") {
     const auto& meta = *modern.at_pointer("/params/_meta");
     CHECK(meta.find("x/y") != nullptr);
     CHECK(meta.find("io.modelcontextprotocol/protocolVersion")->equals(Json("2026-07-28")));
-    CHECK(meta.find("io.modelcontextprotocol/clientCapabilities")->as_object()->empty());
+    // Nothing is offered but to follow a task.
+    CHECK(
+        outbox::to_text(*meta.find("io.modelcontextprotocol/clientCapabilities")) ==
+        R"({"extensions":{"io.modelcontextprotocol/tasks":{}}})"
+    );
+    call.meta = json("{}");
+    CHECK(
+        tools::call_message(3, call, legacy(), true) ==
+        R"({"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t","arguments":{"a":1},"task":{"ttl":86400000}}})"
+    );
+    CHECK(
+        tools::task_message(4, "tasks/get", "t-1", legacy()) ==
+        R"({"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"t-1"}})"
+    );
+    const auto look = json(tools::task_message(4, "tasks/get", "t-1", {"2026-07-28", true, {}}));
+    CHECK(look.at_pointer("/params/_meta") != nullptr);
+}
+
+TEST_CASE("which servers and tools want calls as tasks") {
+    const auto offered = [](const std::string& version, const std::string& tasks) {
+        tools::RpcMessage answer;
+        answer.kind = tools::RpcMessage::Kind::result;
+        answer.body = json(
+            R"({"protocolVersion":")" + version + R"(","capabilities":{"tasks":)" + tasks + "}}"
+        );
+        return tools::read_initialize(answer).tasks;
+    };
+    CHECK(offered("2025-11-25", R"({"requests":{"tools":{"call":{}}}})"));
+    CHECK_FALSE(offered("2025-06-18", R"({"requests":{"tools":{"call":{}}}})"));
+    CHECK_FALSE(offered("2025-11-25", R"({"requests":{"tools":{}}})"));
+    CHECK_FALSE(offered("2025-11-25", R"({"list":{}})"));
+    CHECK_FALSE(offered("2025-11-25", "null"));
+    const auto wants = [](const std::string& execution) {
+        const auto page = json(R"({"tools":[{"name":"other"},{"name":"t")" + execution + "}]}");
+        return tools::read_wants_task(page, "t");
+    };
+    CHECK(wants(R"(,"execution":{"taskSupport":"required"})") == true);
+    CHECK(wants(R"(,"execution":{"taskSupport":"optional"})") == false);
+    CHECK(wants(R"(,"execution":{"taskSupport":"forbidden"})") == false);
+    CHECK(wants("") == false);
+    CHECK_FALSE(tools::read_wants_task(json(R"({"tools":[{"name":"u"}]})"), "t"));
+    CHECK_FALSE(tools::read_wants_task(json("[]"), "t"));
 }

@@ -83,7 +83,9 @@ class Fixture {
         INFO(all_of(diagnostics));
         REQUIRE(compiled);
         if (auto* execute = std::get_if<tools::McpExecute>(&compiled->execute)) {
-            action_ = std::make_unique<tools::McpAction>(std::move(*execute), server, failpoints_);
+            action_ = std::make_unique<tools::McpAction>(
+                std::make_shared<const tools::McpExecute>(std::move(*execute)), server, failpoints_
+            );
         }
         if (compiled->lookup) {
             if (auto* lookup = std::get_if<tools::McpLookup>(&*compiled->lookup)) {
@@ -420,7 +422,9 @@ outbox::Outcome perform_stdio(
     auto server = std::make_shared<tools::McpStdioServer>(
         std::make_shared<tools::McpEras>(), execute.call.identity()
     );
-    tools::McpAction action(std::move(execute), server, failpoints);
+    tools::McpAction action(
+        std::make_shared<const tools::McpExecute>(std::move(execute)), server, failpoints
+    );
     outbox::Outcome outcome;
     for (int i = 0; i < times; ++i) {
         boost::asio::io_context io;
