@@ -78,6 +78,7 @@ void read_mcp_face(MapReader& root, McpFace& out) {
         );
     }
     in.duration("wait", out.wait, {10ms, std::chrono::hours{1}});
+    in.string("token_file", out.token_file);
     in.finish();
 }
 

@@ -77,6 +77,7 @@ struct Admin {
 struct McpFace {
     std::optional<std::string> run_header;  // of /mcp: names the run; empty: _meta alone does
     Duration wait = 30s;                    // how long a call waits for its end
+    std::optional<std::string> token_file;  // of /mcp; empty: admin.token_file
 };
 
 struct LogSettings {
@@ -273,6 +274,7 @@ struct Tool {
     std::string name;  // a compensation is a tool of its own: create_ticket:close
     Mark mark;         // of its key
     std::string description;
+    std::string title;  // for people; empty: the name
     bool write = true;
     std::optional<Value> arguments;  // JSON Schema
     std::vector<Text> dedup_fields;

@@ -132,6 +132,7 @@ Value mcp_face(const McpFace& in) {
     auto out = mapping();
     set(out, "run_header", path(in.run_header));
     set(out, "wait", length(in.wait));
+    set(out, "token_file", path(in.token_file));
     return out;
 }
 
@@ -266,6 +267,7 @@ Value reconcile(const Tool& tool) {
 // The tool as the file has it, with everything that was left out or inherited.
 Value tool_tree(const Tool& tool) {
     auto out = tool.source;
+    if (!tool.title.empty()) set(out, "title", text(tool.title));
     if (!tool.description.empty()) set(out, "description", text(tool.description));
     set(out, "effect", text(tool.write ? "write" : "read"));
     if (tool.concurrency > 0) set(out, "concurrency", number(tool.concurrency));

@@ -67,6 +67,7 @@ void read_dedup(MapReader& in, Tool& tool) {
 
 // What a tool and a compensation have in common, but for execute and reconcile.
 void read_settings(MapReader& in, Tool& tool) {
+    in.string("title", tool.title);
     in.string("description", tool.description);
     in.free_mapping("arguments", tool.arguments);
     if (tool.arguments) check_numbers(*tool.arguments, in);
@@ -148,6 +149,7 @@ Tool read_compensation(
     tool.name = fmt::format("{}:{}", parent.name, member.key);
     tool.mark = member.key_mark;
     tool.description = fmt::format("Compensates {}: {}.", parent.name, member.key);
+    tool.title.clear();
     tool.write = true;
     tool.arguments.reset();
     tool.dedup_fields.clear();

@@ -71,7 +71,7 @@ bool is_json(const ServerRequest& request) {
 }
 
 // Empty when the file holds no token that is worth the name; why says what is wrong.
-std::string read_token(const std::string& file, std::string& why) {
+std::string read_token(const std::string& key, const std::string& file, std::string& why) {
     std::ifstream in(file, std::ios::binary);
     std::string token(kLongestToken + 1, '\0');
     in.read(token.data(), static_cast<std::streamsize>(token.size()));
@@ -80,7 +80,7 @@ std::string read_token(const std::string& file, std::string& why) {
     const bool printable =
         std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; });
     if (token.size() >= kShortestToken && token.size() <= kLongestToken && printable) return token;
-    why = "admin.token_file " + file +
+    why = key + " " + file +
           " must hold one line of 16 to 4096 printable ASCII characters without spaces.";
     return {};
 }
@@ -107,10 +107,19 @@ AdminGuard::AdminGuard(AdminOptions options) : options_(std::move(options)) {
     for (auto& host : options_.hosts) host = lower(host);
 }
 
+AdminGuard::TokenPlace AdminGuard::place_of(Access access) const {
+    const bool own = access == Access::agent && options_.agent_token_file.has_value();
+    return own ? TokenPlace{"mcp.token_file", options_.agent_token_file}
+               : TokenPlace{"admin.token_file", options_.token_file};
+}
+
 std::optional<std::string> AdminGuard::token_problem() const {
-    std::string why;
-    if (!options_.token_file || !read_token(*options_.token_file, why).empty()) return std::nullopt;
-    return why;
+    for (const auto access : {Access::write, Access::agent}) {
+        const auto place = place_of(access);
+        std::string why;
+        if (place.file && read_token(place.key, *place.file, why).empty()) return why;
+    }
+    return std::nullopt;
 }
 
 std::optional<ServerResponse> AdminGuard::check_host(const ServerRequest& request) const {
@@ -128,13 +137,14 @@ std::optional<ServerResponse> AdminGuard::check_host(const ServerRequest& reques
 std::optional<ServerResponse> AdminGuard::check_access(const ServerRequest& request, Access access)
     const {
     if (access == Access::open) return std::nullopt;
-    if (access == Access::write && !is_same_site(request)) {
+    const bool writes = access != Access::read;
+    if (writes && !is_same_site(request)) {
         return problem(
             403, "Forbidden", "This request comes from another site's page; nothing was done."
         );
     }
     if (auto refused = check_token(request, access)) return refused;
-    if (access == Access::write && request.method == "POST" && !is_json(request)) {
+    if (writes && request.method == "POST" && !is_json(request)) {
         return problem(
             415, "Unsupported media type", "The body must come as Content-Type: application/json."
         );
@@ -144,23 +154,30 @@ std::optional<ServerResponse> AdminGuard::check_access(const ServerRequest& requ
 
 std::optional<ServerResponse> AdminGuard::check_token(const ServerRequest& request, Access access)
     const {
-    if (!options_.token_file) {
+    const auto place = place_of(access);
+    if (!place.file) {
         // Configured addresses are loopback then, but whoever builds on this may not know.
         if (access == Access::read && is_loopback_name(lower(options_.host))) return std::nullopt;
         return problem(
-            403, "Forbidden", "Steering is off here: admin.token_file names no file with a token."
+            403,
+            "Forbidden",
+            access == Access::agent
+                ? "There is no /mcp without a token: neither mcp.token_file nor "
+                  "admin.token_file names a file with one."
+                : "Steering is off here: admin.token_file names no file with a "
+                  "token."
         );
     }
     std::string why;
-    const auto token = read_token(*options_.token_file, why);
+    const auto token = read_token(place.key, *place.file, why);
     if (token.empty()) return problem(503, "No token", why);
     auto given = bearer(request);
     if (given && equals(*given, token)) return std::nullopt;
     auto refused = problem(
         401,
         "Unauthorized",
-        given ? "This is not the token in admin.token_file."
-              : "This needs the header Authorization: Bearer, with the token in admin.token_file."
+        given ? "This is not the token in " + place.key + "."
+              : "This needs the header Authorization: Bearer, with the token in " + place.key + "."
     );
     refused.headers.emplace_back("WWW-Authenticate", "Bearer");
     return refused;

@@ -14,6 +14,7 @@ enum class Access {
     open,   // nothing: metrics, probes, the page's static shell
     read,   // the token; without a token_file free on a loopback address
     write,  // the token, from no other site's page; without a token_file refused
+    agent,  // as write, with the token for agents where there is one
 };
 
 struct AdminOptions {
@@ -21,6 +22,7 @@ struct AdminOptions {
     int port = 9464;
     std::vector<std::string> hosts;         // further names the Host header may carry
     std::optional<std::string> token_file;  // holds the bearer token; read for each request
+    std::optional<std::string> agent_token_file = {};  // the one of /mcp; empty: token_file
 };
 
 // Who may do what on the admin port: the one place that decides it. A page in somebody's browser
@@ -30,7 +32,7 @@ class AdminGuard {
  public:
     explicit AdminGuard(AdminOptions options);
 
-    // Empty when the token can be read, or none is configured; else a sentence.
+    // Empty when the tokens can be read, or none is configured; else a sentence.
     [[nodiscard]] std::optional<std::string> token_problem() const;
     // Empty when the request may pass, else the answer.
     [[nodiscard]] std::optional<ServerResponse> check_host(const ServerRequest& request) const;
@@ -39,6 +41,12 @@ class AdminGuard {
     ) const;
 
  private:
+    // Where a token lies, and the key that says so.
+    struct TokenPlace {
+        std::string key;
+        std::optional<std::string> file;
+    };
+    [[nodiscard]] TokenPlace place_of(Access access) const;
     [[nodiscard]] std::optional<ServerResponse> check_token(
         const ServerRequest& request, Access access
     ) const;

@@ -76,9 +76,14 @@ std::vector<SourceApis::Database> api_databases(const AppOptions& options) {
     return all;
 }
 
-AdminOptions admin_options(const config::Admin& admin) {
+AdminOptions admin_options(const config::Config& config) {
+    const auto& admin = config.admin;
     return {
-        .host = admin.host, .port = admin.port, .hosts = admin.hosts, .token_file = admin.token_file
+        .host = admin.host,
+        .port = admin.port,
+        .hosts = admin.hosts,
+        .token_file = admin.token_file,
+        .agent_token_file = config.mcp.token_file
     };
 }
 
@@ -95,7 +100,7 @@ App::App(AppOptions options, StderrLog& log)
       faces_(io_.get_executor(), api_databases(options_), log_, options_.config),
       admin_(
           io_.get_executor(),
-          admin_options(options_.config.admin),
+          admin_options(options_.config),
           metrics_,
           [this] { return readiness(); }
       ),

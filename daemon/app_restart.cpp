@@ -31,6 +31,7 @@ void App::warn_of_restart(const config::Config& config) {
     );
     warn(config.admin.hosts != old.admin.hosts, "admin.hosts");
     warn(config.admin.token_file != old.admin.token_file, "admin.token_file");
+    warn(config.mcp.token_file != old.mcp.token_file, "mcp.token_file");
     warn(config.log.format != old.log.format, "log.format");
 }
 

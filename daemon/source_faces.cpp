@@ -46,7 +46,7 @@ void SourceFaces::configure(const config::Config& config) {
 }
 
 void SourceFaces::serve_on(AdminServer& server) {
-    server.add({"POST", "/mcp", Access::write, [this](ServerRequest request) {
+    server.add({"POST", "/mcp", Access::agent, [this](ServerRequest request) {
                     return post(std::move(request));
                 }});
 }

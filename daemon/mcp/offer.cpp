@@ -47,9 +47,10 @@ Json input_schema(const config::Tool& tool) {
     return schema;
 }
 
-std::string description_of(const config::Tool& tool) {
-    const auto* written = tool.source.find("description");
-    if (written == nullptr || !written->from_secret) return tool.description;
+// A text of the tool, as the file says it where it comes from a secret.
+std::string shown_text(const config::Tool& tool, std::string_view key, const std::string& value) {
+    const auto* written = tool.source.find(key);
+    if (written == nullptr || !written->from_secret) return value;
     return written->source.empty() ? "***" : written->source;
 }
 
@@ -62,9 +63,16 @@ Json annotations(bool write, bool destructive, bool open_world) {
     return out;
 }
 
-Json listing_of(std::string_view name, std::string_view description, Json input, Json hints) {
+Json listing_of(
+    std::string_view name,
+    std::string_view title,
+    std::string_view description,
+    Json input,
+    Json hints
+) {
     Json out;
     out.set("name", name);
+    if (!title.empty()) out.set("title", title);
     if (!description.empty()) out.set("description", description);
     out.set("inputSchema", std::move(input));
     out.set("outputSchema", output_schema());
@@ -97,6 +105,7 @@ OfferedTool status_tool() {
     tool.own = true;
     tool.listing = listing_of(
         kStatusTool,
+        "What became of an action",
         "What became of an action that was asked for earlier. Looks only: nothing is carried out.",
         object_schema(std::move(properties), {"operation_id"}),
         annotations(false, false, false)
@@ -121,6 +130,7 @@ OfferedTool compensate_tool(const std::vector<std::string>& names) {
     tool.own = true;
     tool.listing = listing_of(
         kCompensateTool,
+        "Undo an action",
         "Undoes an earlier action by the compensation that its tool has, once. What was not "
         "carried "
         "out yet is cancelled instead. Only when undoing was asked for, never to tidy up after an "
@@ -158,7 +168,8 @@ OfferedTool offered(const config::Tool& tool) {
     if (tool.arguments) out.schema = tools::ArgumentsSchema::compile(*tool.arguments, ignored);
     out.listing = listing_of(
         tool.name,
-        description_of(tool),
+        shown_text(tool, "title", tool.title),
+        shown_text(tool, "description", tool.description),
         input_schema(tool),
         annotations(tool.write, tool.destructive, !tool.own_transaction())
     );

@@ -247,6 +247,22 @@ story('http: without a token file, or without an exposed tool, there is nothing'
   assert.deepEqual([status, /expose: true/.test(JSON.stringify(message))], [404, true]);
 });
 
+story('http: agents have a token of their own, and it steers nothing', async (w) => {
+  const own = 'the-token-of-the-agents';
+  const daemon = await w.start({ tools: { create_ticket: { ...tools(w).create_ticket, title: 'Open a ticket' } }, admin: admin(w), mcp: { token_file: w.write('agents', `${own}\n`) } });
+  const agent = new HttpAgent(daemon.port, own);
+  const done = told(await agent.call('create_ticket', { title: 'own' }, inRun('r')));
+  assert.equal(done.truth, 'succeeded');
+  assert.equal((await agent.ask('tools/list', {})).result.tools[0].title, 'Open a ticket');
+  assert.equal((await new HttpAgent(daemon.port, token).send({ id: 1, method: 'tools/list' })).status, 401, 'the page\'s token is none here');
+  const steer = (key) => fetch(`http://127.0.0.1:${daemon.port}/api/v1/tools/create_ticket/pause`, {
+    method: 'POST', headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ reason: 'x' }),
+  });
+  const look = (key) => fetch(`http://127.0.0.1:${daemon.port}/api/v1/operations/${done.operation_id}`, { headers: { Authorization: `Bearer ${key}` } });
+  assert.deepEqual([(await steer(own)).status, (await look(own)).status], [401, 401]);
+  assert.deepEqual([(await steer(token)).status, (await look(token)).status], [200, 200]);
+});
+
 story('http: progress comes as events; a client that leaves loses nothing', async (w) => {
   const daemon = await w.start({ tools: tools(w), admin: admin(w), defaults: { timeout: '30s' } });
   const agent = new HttpAgent(daemon.port, token);

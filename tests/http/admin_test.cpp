@@ -32,8 +32,8 @@ asio::awaitable<ServerResponse> deeper(ServerRequest) {
 
 struct TokenFile {
     std::string path;
-    explicit TokenFile(const std::string& text)
-        : path("/tmp/outboxd-token-test-" + std::to_string(::getpid())) {
+    explicit TokenFile(const std::string& text, const std::string& name = "page")
+        : path("/tmp/outboxd-token-test-" + name + "-" + std::to_string(::getpid())) {
         write(text);
     }
     ~TokenFile() { std::remove(path.c_str()); }
@@ -57,10 +57,11 @@ struct Admin {
         : server(world.context.get_executor(), std::move(options), metrics, [this] {
               return outboxd::AdminServer::Ready{.missing = missing, .note = note};
           }) {
-        for (auto access : {Access::open, Access::read, Access::write}) {
-            const auto* path = access == Access::open   ? "/open/"
-                               : access == Access::read ? "/read/"
-                                                        : "/write/";
+        for (auto access : {Access::open, Access::read, Access::write, Access::agent}) {
+            const auto* path = access == Access::open    ? "/open/"
+                               : access == Access::read  ? "/read/"
+                               : access == Access::write ? "/write/"
+                                                         : "/agent/";
             for (const auto* method : {"GET", "POST"}) {
                 server.add({method, path, access, echo});
             }
@@ -228,6 +229,38 @@ TEST_CASE("with a token file reads and writes need the token") {
         CHECK(admin.status_of("GET /read/x", "Authorization: Bearer \r\n") == "503");
         CHECK(admin.server.listen().value_or("").find(file.path) != std::string::npos);
     }
+}
+
+TEST_CASE("agents have a token of their own, which opens nothing else; without one, the page's") {
+    TokenFile page("0123456789abcdefXYZ\n");
+    TokenFile own("agents-0123456789abcdef\n", "agents");
+    const std::string json = "Content-Type: application/json\r\nContent-Length: 0\r\n";
+    const std::string as_page = json + "Authorization: Bearer 0123456789abcdefXYZ\r\n";
+    const std::string as_agent = json + "Authorization: Bearer agents-0123456789abcdef\r\n";
+    const auto statuses = [&](Admin& admin, const std::string& who) {
+        return admin.status_of("GET /read/x", who) + " " + admin.status_of("POST /write/x", who) +
+               " " + admin.status_of("POST /agent/x", who);
+    };
+    {
+        Admin both({.port = 0, .hosts = {}, .token_file = page.path, .agent_token_file = own.path});
+        CHECK(statuses(both, as_page) == "200 200 401");
+        CHECK(statuses(both, as_agent) == "401 401 200");
+        CHECK(statuses(both, json) == "401 401 401");
+        CHECK(
+            both.status_of("POST /agent/x", as_agent + "Origin: http://evil.example\r\n") == "403"
+        );
+        own.write("short");
+        CHECK(statuses(both, as_agent) == "401 401 503");
+        CHECK(both.server.listen().value_or("").find("mcp.token_file " + own.path) == 0);
+        own.write("agents-0123456789abcdef\n");
+    }
+    Admin alone({.port = 0, .hosts = {}, .token_file = {}, .agent_token_file = own.path});
+    CHECK(statuses(alone, as_agent) == "200 403 200");
+    CHECK(statuses(alone, json) == "200 403 401");
+    Admin shared({.port = 0, .hosts = {}, .token_file = page.path});
+    CHECK(statuses(shared, as_page) == "200 200 200");
+    Admin none({.port = 0, .hosts = {}, .token_file = {}});
+    CHECK(statuses(none, as_page) == "200 403 403");
 }
 
 TEST_CASE("another site's page cannot write, whatever token it holds") {

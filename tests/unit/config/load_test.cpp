@@ -287,6 +287,10 @@ TEST_CASE("addresses to listen on", "[config]") {
     CHECK(admin("listen: localhost:0").port == 0);
     CHECK(admin("listen: 127.0.0.2:1").host == "127.0.0.2");
     CHECK(admin("listen: 0.0.0.0:9464, token_file: /t").token_file == "/t");
+    CHECK(must_load("version: 1\nmcp: { token_file: /m }\n").mcp.token_file == "/m");
+    // A token for agents alone does not guard the page.
+    CHECK(load_text("version: 1\nadmin: { listen: 0.0.0.0:9464 }\nmcp: { token_file: /m }\n")
+              .diagnostics.has_errors());
     CHECK(admin("hosts: [desk.example.com]").hosts.at(0) == "desk.example.com");
     for (const auto* bad :
          {"::1:80", "127.0.0.1", ":80", "a:65536", "a:-1", "a:80x", "127.evil.example:80"}) {

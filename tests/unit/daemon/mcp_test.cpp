@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <csignal>
 #include <deque>
+#include <thread>
 
 #include "daemon/http_server.hpp"
 #include "daemon/mcp/answer.hpp"
@@ -287,6 +290,12 @@ TEST_CASE("tools are listed in pages of a hundred, in the order of their names",
         more = page->find("nextCursor") != nullptr;
         if (more) cursor = *page->find("nextCursor");
     }
+    // A title is there when the file has one; our own tools have theirs.
+    tools.front().title = "Open a ticket";
+    const auto titled = std::move(mcp::Offer::make(config_of(tools), {}).offer);
+    CHECK(at(titled->find(tools.front().name)->listing, "/title") == "Open a ticket");
+    CHECK(at(titled->find(tools[1].name)->listing, "/title") == "(missing)");
+    CHECK(at(titled->find("outbox_status")->listing, "/title") == "What became of an action");
     CHECK(pages == 3);
     CHECK(names.size() == 251);  // and outbox_status
     CHECK(std::is_sorted(names.begin(), names.end()));
@@ -330,11 +339,13 @@ TEST_CASE("a schema is listed as the file has it, without secrets and mirrors", 
     tool.arguments = schema;
     tool.source.kind = config::Value::Kind::mapping;
     tool.source.members.push_back({"description", {}, secret});
-    tool.description = secret.text;
+    tool.source.members.push_back({"title", {}, secret});
+    tool.description = tool.title = secret.text;
     const auto made = mcp::Offer::make(config_of({tool}), {});
     const auto listed = made.offer->find("open")->listing;
     CHECK(at(listed, "/inputSchema") == R"({"default":"${cred:x}","type":"object"})");
     CHECK(at(listed, "/description") == "${cred:x}");
+    CHECK(at(listed, "/title") == "${cred:x}");
     CHECK_THAT(outbox::to_text(listed), !ContainsSubstring("hunter2"));
 }
 
@@ -460,4 +471,38 @@ TEST_CASE("lines come whole, however they are cut, and too long ones are told", 
     });
     close(ends[0]);
     CHECK(lines == std::vector<std::string>{"one", "two\r", "(too long)", "three"});
+}
+
+TEST_CASE(
+    "a reader that takes nothing is waited for until the end, and then not for long", "[mcp]"
+) {
+    std::signal(SIGPIPE, SIG_IGN);  // as in main
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    std::atomic<bool> ending = false;
+    const std::string text(1024 * 1024, 'x');
+    // Slow, but reading: it gets everything, also after the end.
+    std::size_t got = 0;
+    std::thread reader([&] {
+        std::string chunk(4096, ' ');
+        while (got < text.size()) {
+            const auto bytes = read(ends[0], chunk.data(), chunk.size());
+            if (bytes <= 0) break;
+            got += static_cast<std::size_t>(bytes);
+            if (got > text.size() / 2) ending = true;
+        }
+    });
+    CHECK(mcp::write_all(ends[1], text, ending, 30s));
+    reader.join();
+    CHECK(got == text.size());
+    ending = false;
+    std::thread ender([&] {
+        std::this_thread::sleep_for(300ms);
+        ending = true;
+    });
+    CHECK_FALSE(mcp::write_all(ends[1], text, ending, 200ms));
+    ender.join();
+    close(ends[0]);
+    CHECK_FALSE(mcp::write_all(ends[1], text, ending, 30s));  // nobody is there any more
+    close(ends[1]);
 }
