@@ -1,6 +1,6 @@
 // The frame around the three views: which one the address names, polling, keys, and the token.
 import { actions, askToken, showHelp } from './actions.js';
-import { get, token } from './client.js';
+import { get, source, sources, token } from './client.js';
 import { h, render } from './dom.js';
 import { listView } from './list.js';
 import { overviewView } from './overview.js';
@@ -50,6 +50,31 @@ function say(state, text) {
   live.textContent = text;
 }
 
+// Several databases: each is a page of its own, in the address, so that a link says which one it means.
+// Equal ids are different operations there, so nothing is taken along but the view.
+function goTo(name) {
+  const { name: shown } = route();
+  location.assign(`/?source=${encodeURIComponent(name)}${shown === 'operations' ? '#/operations' : '#/'}`);
+}
+
+let named = false;  // the databases are known
+
+async function showSources() {
+  if (named) return true;
+  const names = await sources();
+  named = true;
+  const choice = document.getElementById('source');
+  choice.hidden = names.length < 2;
+  if (choice.hidden) return true;
+  const known = names.includes(source);
+  render(choice, ...(known ? [] : [h('option', { value: '' }, source === null ? 'Choose a database' : `${source}: not served here`)]),
+    ...names.map((name) => h('option', { value: name }, name)));
+  choice.value = known ? source : '';
+  if (source !== null) return true;
+  goTo(names[0]);
+  return false;
+}
+
 async function look() {
   clearTimeout(timer);
   looking?.abort();
@@ -58,6 +83,7 @@ async function look() {
   const request = new AbortController();
   looking = request;
   try {
+    if (!await showSources()) return;
     await mine.load((path) => get(path, request.signal));
     if (mine !== view || request !== looking) return;
     failures = 0;
@@ -138,6 +164,7 @@ document.addEventListener('click', async (event) => {
 });
 
 document.addEventListener('change', (event) => {
+  if (event.target.id === 'source' && event.target.value) return goTo(event.target.value);
   const target = event.target.closest('[data-change]');
   if (target && view.act) view.act(target.dataset.change, { value: target.value });
 });

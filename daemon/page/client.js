@@ -3,8 +3,8 @@ import { parse, print } from './json.js';
 
 const slot = 'outboxd.token';
 // Of a daemon with several databases: the page's own ?source=NAME.
-const source = new URLSearchParams(location.search).get('source');
-const sourced = (path) => (source === null ? path : `${path}${path.includes('?') ? '&' : '?'}source=${encodeURIComponent(source)}`);
+export const source = new URLSearchParams(location.search).get('source');
+const sourced = (path) => (source === null || path === 'sources' ? path : `${path}${path.includes('?') ? '&' : '?'}source=${encodeURIComponent(source)}`);
 
 export const token = {
   get: () => sessionStorage.getItem(slot) ?? '',
@@ -20,6 +20,9 @@ export class Problem extends Error {
     this.pointer = body.pointer;
   }
 }
+
+// The databases that this daemon serves. The others' rows are not asked for, so no token is needed twice.
+export const sources = async () => (await get('sources')).items.map((item) => item.name);
 
 async function ask(method, path, body, signal) {
   let response;

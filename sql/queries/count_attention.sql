@@ -1,5 +1,5 @@
 -- What waits for a person, per tool and reason; beyond ten thousand of either kind it is said as
--- that many. Indexes: queue_attention and outcome_attention_idx, which hold flagged rows alone.
+-- that many. Indexes: queue_attention and outcome_flagged, which hold flagged rows alone.
 -- Each as JSON, and its parts beside it.
 SELECT row_to_json(c)::text AS json, c.tool, c.attention AS reason, c.count
   FROM (SELECT f.tool, f.attention, count(*) AS count

@@ -18,13 +18,15 @@ const [rows, rounds, limit] = [option('rows', 1_000_000), option('rounds', 20), 
 const binary = path.resolve(process.env.OUTBOXD ?? 'build/release/outboxd');
 const dir = mkdtempSync(path.join(os.tmpdir(), 'outboxd-page-bench-'));
 
-// Twenty tools, one of which has few operations and early ones; one operation in a hundred failed.
+// Twenty tools; of one few operations and early ones, of one a twentieth of the first half and none since;
+// one operation in a hundred failed, all of one tool.
 async function fill(db, open) {
   await db.query('ALTER TABLE outbox.operation DISABLE TRIGGER file_work');
   for (let done = 0; done < rows; done += 100_000) {
     const n = Math.min(100_000, rows - done);
     await db.query(`INSERT INTO outbox.operation (operation_id, tool, arguments, created_at)
-      SELECT md5((i + ${done})::text), CASE WHEN i + ${done} IN (10, 1000, 5000) THEN 'rare' ELSE 'tool-' || i % 20 END,
+      SELECT md5((i + ${done})::text), CASE WHEN i + ${done} IN (10, 1000, 5000) THEN 'rare'
+               WHEN i % 20 = 4 AND i + ${done} < ${Math.floor(rows / 2)} THEN 'retired' ELSE 'tool-' || i % 20 END,
              jsonb_build_object('title', 'ticket ' || i, 'body', repeat(md5(i::text), 8)),
              now() - interval '60 days' + (i + ${done}) * interval '5 s' FROM generate_series(1, ${n}) i`);
   }
@@ -43,26 +45,28 @@ async function fill(db, open) {
   await db.query(`INSERT INTO outbox.event (operation_id, kind) SELECT operation_id, 'replayed' FROM outbox.operation WHERE seq % 10 = 0`);
   await db.query(`INSERT INTO outbox.event (operation_id, kind) SELECT (SELECT operation_id FROM outbox.operation WHERE seq = 5), 'replayed' FROM generate_series(1, 100000)`);
   await db.query('UPDATE outbox.rollup SET counted = outbox.last_number(source), mark = outbox.last_number(source)');
+  await db.query(`INSERT INTO outbox.stretch (tool, block, first, last, operations)
+    SELECT tool, seq / 2048, min(seq), max(seq), count(*) FROM outbox.operation GROUP BY 1, 2`);
   await db.query('VACUUM ANALYZE');
   await db.query('CHECKPOINT');
 }
 
+const statuses = ['pending', 'scheduled', 'unknown', 'attempting', 'succeeded', 'failed', 'cancelled'];
 const requests = (id, middle) => [
   ['page', '/'],
   ['overview', '/api/v1/stats'],
   ['overview', '/api/v1/tools'],
   ['overview', '/api/v1/workers'],
   ['list', '/api/v1/operations?limit=50'],
-  ...['pending', 'scheduled', 'unknown', 'attempting', 'succeeded', 'failed', 'cancelled', 'failed,cancelled', 'unknown,succeeded'].map((status) => ['list', `/api/v1/operations?limit=50&status=${status}`]),
+  ...[...statuses, 'failed,cancelled', 'unknown,succeeded'].map((status) => ['list', `/api/v1/operations?limit=50&status=${status}`]),
+  // Every pair of a tool and a status, and what waits for a person; many hits, few, and none.
+  ...['tool-7', 'tool-3', 'rare', 'retired', 'nobody'].flatMap((tool) => ['', ...statuses, 'failed,cancelled', 'pending,unknown'].map(
+    (status) => ['list', `/api/v1/operations?limit=50&tool=${tool}${status && `&status=${status}`}`])),
   ['list', '/api/v1/operations?limit=50&attention=true'],
-  ['list', '/api/v1/operations?limit=50&attention=true&tool=rare'],
-  ['list', '/api/v1/operations?limit=50&tool=tool-7'],
-  ['list', '/api/v1/operations?limit=50&tool=rare'],
-  ['list', '/api/v1/operations?limit=50&tool=nobody'],
-  ['list', '/api/v1/operations?limit=50&tool=tool-7&status=failed'],
-  ['list', '/api/v1/operations?limit=50&tool=rare&status=succeeded'],
-  ['list', '/api/v1/operations?limit=50&tool=rare&status=failed'],
-  ['list', '/api/v1/operations?limit=50&tool=tool-7&status=pending,unknown'],
+  ...['tool-7', 'tool-1', 'rare'].map((tool) => ['list', `/api/v1/operations?limit=50&attention=true&tool=${tool}`]),
+  ...['unknown', 'succeeded', 'failed'].map((status) => ['list', `/api/v1/operations?limit=50&attention=true&status=${status}`]),
+  ['list', `/api/v1/operations?limit=50&tool=tool-7&status=failed&after=${middle}`],
+  ['list', `/api/v1/operations?limit=50&tool=rare&after=${middle}`],
   ['list', `/api/v1/operations?limit=50&after=${middle}`],
   ['list', '/api/v1/operations?limit=50&after=200'],
   ['list', '/api/v1/operations?limit=1000'],

@@ -633,14 +633,15 @@ CREATE FUNCTION outbox.count_page(source text, first bigint, last bigint) RETURN
 BEGIN
     RETURN QUERY
     WITH found AS (
-        SELECT o.tool, o.created_at AS at, 1 AS enqueued, 0 AS replayed
+        SELECT o.tool, o.created_at AS at, 1 AS enqueued, 0 AS replayed, o.seq
           FROM outbox.operation o
-         WHERE count_page.source = 'operation' AND o.seq > first AND o.seq <= last
+         WHERE count_page.source = 'operation' AND o.seq > count_page.first AND o.seq <= count_page.last
          UNION ALL
         SELECT coalesce((SELECT o.tool FROM outbox.operation o WHERE o.operation_id = e.operation_id),
-                        'other'), e.at, 0, 1
+                        'other'), e.at, 0, 1, NULL
           FROM outbox.event e
-         WHERE count_page.source = 'event' AND e.id > first AND e.id <= last AND e.kind = 'replayed'
+         WHERE count_page.source = 'event' AND e.id > count_page.first AND e.id <= count_page.last
+           AND e.kind = 'replayed'
     ), summed AS (
         SELECT date_bin(CASE WHEN f.at > now() - interval '2 hours' THEN interval '1 minute'
                              ELSE interval '1 hour' END, f.at, '2000-01-01Z') AS at,
@@ -651,6 +652,13 @@ BEGIN
         SELECT s.at, s.tool, s.enqueued, s.replayed FROM summed s
             ON CONFLICT ON CONSTRAINT tally_pkey DO UPDATE
            SET enqueued = t.enqueued + excluded.enqueued, replayed = t.replayed + excluded.replayed
+    ), seen AS (
+        INSERT INTO outbox.stretch AS t (tool, block, first, last, operations)
+        SELECT f.tool, f.seq / 2048, min(f.seq), max(f.seq), count(*)
+          FROM found f WHERE f.seq IS NOT NULL GROUP BY 1, 2
+            ON CONFLICT ON CONSTRAINT stretch_pkey DO UPDATE
+           SET first = least(t.first, excluded.first), last = greatest(t.last, excluded.last),
+               operations = t.operations + excluded.operations
     )
     SELECT s.tool, sum(s.enqueued)::bigint, sum(s.replayed)::bigint FROM summed s GROUP BY 1;
 END $$;
@@ -1329,6 +1337,7 @@ CREATE TABLE outbox.outcome (
     ambiguous boolean DEFAULT false NOT NULL,
     attention text,
     result_expired boolean DEFAULT false NOT NULL,
+    tool text,
     CONSTRAINT outcome_attention CHECK ((attention = ANY (ARRAY['manual'::text, 'conflict'::text, 'hold'::text, 'give_up'::text, 'provider'::text, 'late_effect'::text, 'duplicate_effect'::text]))),
     CONSTRAINT outcome_failed CHECK (((outcome <> 'failed'::text) OR (error IS NOT NULL))),
     CONSTRAINT outcome_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text])))
@@ -1337,6 +1346,7 @@ WITH (autovacuum_vacuum_insert_scale_factor='0.2');
 COMMENT ON TABLE outbox.outcome IS 'The end: inserted by the statement that deletes the queue row';
 COMMENT ON COLUMN outbox.outcome.lease_epoch IS 'Last epoch; an armed-again operation goes on from it';
 COMMENT ON COLUMN outbox.outcome.result_expired IS 'The result was pruned; the operation still replays';
+COMMENT ON COLUMN outbox.outcome.tool IS 'Copy of the intent''s, where there was no effect or a person must look; else null';
 CREATE TABLE outbox.queue (
     seq bigint NOT NULL,
     tool text NOT NULL,
@@ -1481,76 +1491,215 @@ CREATE FUNCTION outbox.list(statuses text[] DEFAULT NULL::text[], tool text DEFA
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    SET jit TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
     before constant timestamptz := now() - older_than;
     upto   bigint := coalesce(after - 1, 9223372036854775807);
-    seqs   bigint[];
+    state  text;
+    seqs   bigint[] := '{}';
 BEGIN
     IF older_than IS NOT NULL THEN
         -- With room for those whose planner's transaction was open for long.
         upto := least(upto, outbox.last_seq_before(before + interval '1 hour') + 10000);
     END IF;
-    -- o.tool || '': where few rows are candidates, each is looked up by its seq, not by its tool.
     IF attention THEN
+        -- || '': what is flagged is little, and no other index is worth a look.
         seqs := ARRAY (
             SELECT f.seq
-              FROM (SELECT q.seq, q.status FROM outbox.queue q WHERE q.attention IS NOT NULL
+              FROM ((SELECT q.seq FROM outbox.queue q
+                      WHERE q.attention IS NOT NULL AND q.seq <= upto
+                        AND (list.tool IS NULL OR q.tool || '' = list.tool)
+                        AND (statuses IS NULL OR q.status || '' = ANY (statuses))
+                        AND (before IS NULL OR (SELECT o.created_at < before FROM outbox.operation o
+                                                 WHERE o.seq = q.seq))
+                      ORDER BY q.seq DESC LIMIT page)
                      UNION ALL
-                    SELECT e.seq, e.outcome FROM outbox.outcome e WHERE e.attention IS NOT NULL) f
-              JOIN outbox.operation o ON o.seq = f.seq
-             WHERE f.seq <= upto
-               AND (statuses IS NULL OR f.status = ANY (statuses))
-               AND (list.tool IS NULL OR o.tool || '' = list.tool)
-               AND coalesce(o.created_at < before, true)
+                    (SELECT e.seq FROM outbox.outcome e
+                      WHERE e.attention IS NOT NULL AND e.seq <= upto
+                        AND (list.tool IS NULL OR e.tool || '' = list.tool)
+                        AND (statuses IS NULL OR e.outcome || '' = ANY (statuses))
+                        AND (before IS NULL OR (SELECT o.created_at < before FROM outbox.operation o
+                                                 WHERE o.seq = e.seq))
+                      ORDER BY e.seq DESC LIMIT page)) f
              ORDER BY f.seq DESC LIMIT page);
-    ELSIF statuses IS NULL THEN
+    ELSIF statuses IS NULL AND list.tool IS NULL THEN
         seqs := ARRAY (
             SELECT o.seq FROM outbox.operation o
-             WHERE o.seq <= upto
-               AND (list.tool IS NULL OR o.tool = list.tool)
-               AND coalesce(o.created_at < before, true)
+             WHERE o.seq <= upto AND (before IS NULL OR o.created_at < before)
              ORDER BY o.seq DESC LIMIT page);
+    ELSIF statuses IS NULL THEN
+        seqs := outbox.newest_of_tool(list.tool, false, upto, before, page);
     ELSE
-        seqs := ARRAY (
-            SELECT f.seq FROM (
-                (SELECT q.seq FROM outbox.queue q JOIN outbox.operation o ON o.seq = q.seq
-                  WHERE 'pending' = ANY (statuses) AND q.status = 'pending'
-                    AND q.seq <= upto AND o.seq <= upto
-                    AND (list.tool IS NULL OR q.tool = list.tool)
-                    AND coalesce(o.created_at < before, true)
-                  ORDER BY q.seq DESC LIMIT page)
-                UNION ALL
-                (SELECT q.seq FROM outbox.queue q JOIN outbox.operation o ON o.seq = q.seq
-                  WHERE statuses && '{scheduled,attempting,unknown}'
-                    AND q.status IN ('scheduled', 'attempting', 'unknown')
-                    AND q.status = ANY (statuses)
-                    AND q.seq <= upto AND o.seq <= upto
-                    AND (list.tool IS NULL OR q.tool = list.tool)
-                    AND coalesce(o.created_at < before, true)
-                  ORDER BY q.seq DESC LIMIT page)
-                UNION ALL
-                (SELECT e.seq FROM outbox.outcome e JOIN outbox.operation o ON o.seq = e.seq
-                  WHERE 'succeeded' = ANY (statuses) AND e.outcome = 'succeeded'
-                    AND e.seq <= upto AND o.seq <= upto
-                    AND (list.tool IS NULL OR o.tool = list.tool)
-                    AND coalesce(o.created_at < before, true)
-                  ORDER BY e.seq DESC LIMIT page)
-                UNION ALL
-                (SELECT e.seq FROM outbox.outcome e JOIN outbox.operation o ON o.seq = e.seq
-                  WHERE statuses && '{failed,cancelled}'
-                    AND e.outcome <> 'succeeded' AND e.outcome = ANY (statuses)
-                    AND e.seq <= upto AND o.seq <= upto
-                    AND (list.tool IS NULL OR o.tool || '' = list.tool)
-                    AND coalesce(o.created_at < before, true)
-                  ORDER BY e.seq DESC LIMIT page)) f
-             ORDER BY f.seq DESC LIMIT page);
+        FOREACH state IN ARRAY statuses LOOP
+            IF state = 'pending' THEN
+                seqs := seqs || ARRAY (
+                    WITH RECURSIVE lane AS (
+                        (SELECT q.tool, q.priority FROM outbox.queue q
+                          WHERE q.status = 'pending' AND (list.tool IS NULL OR q.tool = list.tool)
+                          ORDER BY q.tool DESC, q.priority DESC, q.seq DESC LIMIT 1)
+                        UNION ALL
+                        SELECT n.tool, n.priority
+                          FROM lane l, LATERAL (
+                               SELECT q.tool, q.priority FROM outbox.queue q
+                                WHERE q.status = 'pending' AND (list.tool IS NULL OR q.tool = list.tool)
+                                  AND (q.tool, q.priority) < (l.tool, l.priority)
+                                ORDER BY q.tool DESC, q.priority DESC, q.seq DESC LIMIT 1) n
+                    )
+                    SELECT n.seq
+                      FROM lane l, LATERAL (
+                           SELECT q.seq FROM outbox.queue q
+                            WHERE q.status = 'pending'
+                              AND (q.tool, q.priority, q.seq) <= (l.tool, l.priority, upto)
+                              AND (q.tool, q.priority) >= (l.tool, l.priority)
+                              AND (before IS NULL OR (SELECT o.created_at < before
+                                                        FROM outbox.operation o WHERE o.seq = q.seq))
+                            ORDER BY q.tool DESC, q.priority DESC, q.seq DESC LIMIT page) n
+                     ORDER BY n.seq DESC LIMIT page);
+            ELSIF state IN ('scheduled', 'unknown') THEN
+                seqs := seqs || ARRAY (
+                    WITH RECURSIVE lane AS (
+                        (SELECT q.tool FROM outbox.queue q
+                          WHERE q.status = state AND q.status IN ('scheduled', 'unknown')
+                            AND (list.tool IS NULL OR q.tool = list.tool)
+                          ORDER BY q.tool DESC, q.seq DESC LIMIT 1)
+                        UNION ALL
+                        SELECT n.tool
+                          FROM lane l, LATERAL (
+                               SELECT q.tool FROM outbox.queue q
+                                WHERE q.status = state AND q.status IN ('scheduled', 'unknown')
+                                  AND list.tool IS NULL AND q.tool < l.tool
+                                ORDER BY q.tool DESC, q.seq DESC LIMIT 1) n
+                    )
+                    SELECT n.seq
+                      FROM lane l, LATERAL (
+                           SELECT q.seq FROM outbox.queue q
+                            WHERE q.status = state AND q.status IN ('scheduled', 'unknown')
+                              AND (q.tool, q.seq) <= (l.tool, upto) AND q.tool >= l.tool
+                              AND (before IS NULL OR (SELECT o.created_at < before
+                                                        FROM outbox.operation o WHERE o.seq = q.seq))
+                            ORDER BY q.tool DESC, q.seq DESC LIMIT page) n
+                     ORDER BY n.seq DESC LIMIT page);
+            ELSIF state = 'attempting' THEN
+                -- As many as daemons have slots, among what waits. No index has them alone: it would
+                -- cost every lease an entry. seq + 0: not by walking the queue from its newest row.
+                seqs := seqs || ARRAY (
+                    SELECT q.seq FROM outbox.queue q
+                     WHERE q.status = 'attempting' AND q.status IN ('scheduled', 'attempting', 'unknown')
+                       AND q.seq + 0 <= upto AND (list.tool IS NULL OR q.tool = list.tool)
+                       AND (before IS NULL OR (SELECT o.created_at < before FROM outbox.operation o
+                                                WHERE o.seq = q.seq))
+                     ORDER BY q.seq + 0 DESC LIMIT page);
+            ELSIF state IN ('failed', 'cancelled') THEN
+                seqs := seqs || ARRAY (
+                    WITH RECURSIVE lane AS (
+                        (SELECT e.tool FROM outbox.outcome e
+                          WHERE e.outcome = state AND e.outcome <> 'succeeded'
+                            AND (list.tool IS NULL OR e.tool = list.tool)
+                          ORDER BY e.tool DESC, e.seq DESC LIMIT 1)
+                        UNION ALL
+                        SELECT n.tool
+                          FROM lane l, LATERAL (
+                               SELECT e.tool FROM outbox.outcome e
+                                WHERE e.outcome = state AND e.outcome <> 'succeeded'
+                                  AND list.tool IS NULL AND e.tool < l.tool
+                                ORDER BY e.tool DESC, e.seq DESC LIMIT 1) n
+                    )
+                    SELECT n.seq
+                      FROM lane l, LATERAL (
+                           SELECT e.seq FROM outbox.outcome e
+                            WHERE e.outcome = state AND e.outcome <> 'succeeded'
+                              AND (e.tool, e.seq) <= (l.tool, upto) AND e.tool >= l.tool
+                              AND (before IS NULL OR (SELECT o.created_at < before
+                                                        FROM outbox.operation o WHERE o.seq = e.seq))
+                            ORDER BY e.tool DESC, e.seq DESC LIMIT page) n
+                     ORDER BY n.seq DESC LIMIT page);
+            ELSIF state = 'succeeded' AND list.tool IS NULL THEN
+                seqs := seqs || ARRAY (
+                    SELECT e.seq FROM outbox.outcome e
+                     WHERE e.outcome = 'succeeded' AND e.seq <= upto
+                       AND (before IS NULL OR (SELECT o.created_at < before FROM outbox.operation o
+                                                WHERE o.seq = e.seq))
+                     ORDER BY e.seq DESC LIMIT page);
+            ELSIF state = 'succeeded' THEN
+                seqs := seqs || outbox.newest_of_tool(list.tool, true, upto, before, page);
+            END IF;
+        END LOOP;
+        seqs := ARRAY (SELECT DISTINCT s.seq FROM unnest(seqs) s (seq) ORDER BY s.seq DESC LIMIT page);
     END IF;
     RETURN QUERY
     SELECT v.* FROM outbox.operations v WHERE v.seq = ANY (seqs) ORDER BY v.seq DESC;
 END $$;
 COMMENT ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) IS 'Operations, newest first; the next page is what comes after the last row''s seq';
+CREATE FUNCTION outbox.name_tool() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    NEW.tool := (SELECT o.tool FROM outbox.operation o WHERE o.seq OPERATOR(pg_catalog.=) NEW.seq);
+    RETURN NEW;
+END $$;
+COMMENT ON FUNCTION outbox.name_tool() IS 'Writes the tool into an end that is not the usual one';
+CREATE FUNCTION outbox.newest_of_tool(tool text, succeeded boolean, upto bigint, before timestamp with time zone, page integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    counted bigint := (SELECT r.counted FROM outbox.rollup r WHERE r.source = 'operation');
+    low     bigint := counted + 1;
+    high    bigint := upto;
+    ended   bigint;
+    found   bigint[] := '{}';
+    piece   record;
+    pieces  CURSOR FOR
+        SELECT t.first, t.last, t.operations FROM outbox.stretch t
+         WHERE t.tool = newest_of_tool.tool AND t.first <= upto AND t.block <= upto / 2048
+         ORDER BY t.block DESC;
+BEGIN
+    OPEN pieces;
+    LOOP
+        IF succeeded AND low <= high THEN
+            -- Past what has no end yet, at once.
+            ended := (SELECT e.seq FROM outbox.outcome e WHERE e.seq <= high ORDER BY e.seq DESC LIMIT 1);
+            EXIT WHEN ended IS NULL;
+            high := least(high, ended);
+        END IF;
+        IF low <= high THEN
+            found := found || ARRAY (
+                SELECT o.seq FROM outbox.operation o
+                 WHERE o.seq >= low AND o.seq <= high AND o.tool = newest_of_tool.tool
+                   AND (before IS NULL OR o.created_at < before)
+                   AND (NOT succeeded OR EXISTS (
+                            SELECT FROM outbox.outcome e WHERE e.seq = o.seq AND e.outcome = 'succeeded'))
+                 ORDER BY o.seq DESC LIMIT page - cardinality(found));
+        END IF;
+        EXIT WHEN cardinality(found) >= page;
+        LOOP
+            FETCH pieces INTO piece;
+            EXIT WHEN piece IS NULL;
+            -- A stretch in which nothing succeeded is known by its failures, which have an index.
+            EXIT WHEN NOT succeeded OR piece.operations > (
+                SELECT count(*) FROM outbox.outcome e
+                 WHERE e.outcome IN ('failed', 'cancelled') AND e.outcome <> 'succeeded'
+                   AND e.tool = newest_of_tool.tool AND e.seq >= piece.first AND e.seq <= piece.last);
+        END LOOP;
+        EXIT WHEN piece IS NULL;
+        low := piece.first;
+        high := least(piece.last, upto, counted);
+    END LOOP;
+    CLOSE pieces;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION outbox.newest_of_tool(tool text, succeeded boolean, upto bigint, before timestamp with time zone, page integer) IS 'Part of outbox.list: the newest operations of a tool, or of its succeeded ones';
 CREATE FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer DEFAULT 1) RETURNS text
     LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'outbox', 'pg_temp'
@@ -2410,6 +2559,19 @@ CREATE TABLE outbox.setting (
     name text NOT NULL,
     value text NOT NULL
 );
+CREATE TABLE outbox.stretch (
+    tool text NOT NULL,
+    block bigint NOT NULL,
+    first bigint NOT NULL,
+    last bigint NOT NULL,
+    operations integer NOT NULL
+);
+COMMENT ON TABLE outbox.stretch IS 'Where among the operations that are counted (outbox.rollup) a tool is found';
+COMMENT ON COLUMN outbox.stretch.tool IS 'Name of the tool';
+COMMENT ON COLUMN outbox.stretch.block IS 'seq / 2048';
+COMMENT ON COLUMN outbox.stretch.first IS 'Smallest seq of the tool in this block';
+COMMENT ON COLUMN outbox.stretch.last IS 'Largest seq of the tool in this block';
+COMMENT ON COLUMN outbox.stretch.operations IS 'How many of the tool were counted in this block';
 CREATE TABLE outbox.tally (
     at timestamp with time zone NOT NULL,
     tool text NOT NULL,
@@ -2464,6 +2626,8 @@ ALTER TABLE ONLY outbox.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (source);
 ALTER TABLE ONLY outbox.setting
     ADD CONSTRAINT setting_pkey PRIMARY KEY (name);
+ALTER TABLE ONLY outbox.stretch
+    ADD CONSTRAINT stretch_pkey PRIMARY KEY (tool, block);
 ALTER TABLE ONLY outbox.tally
     ADD CONSTRAINT tally_pkey PRIMARY KEY (at, tool);
 ALTER TABLE ONLY outbox.tool
@@ -2475,13 +2639,13 @@ ALTER TABLE ONLY outbox.worker
 CREATE INDEX event_at ON outbox.event USING brin (at);
 CREATE INDEX event_operation ON outbox.event USING btree (operation_id, id);
 CREATE INDEX operation_compensates ON outbox.operation USING btree (compensates) WHERE (compensates IS NOT NULL);
-CREATE INDEX operation_tool ON outbox.operation USING brin (tool text_bloom_ops) WITH (pages_per_range='64', autosummarize='on');
-CREATE INDEX outcome_attention_idx ON outbox.outcome USING btree (attention) WHERE (attention IS NOT NULL);
-CREATE INDEX outcome_without_effect ON outbox.outcome USING btree (seq) WHERE (outcome <> 'succeeded'::text);
+CREATE INDEX outcome_ends ON outbox.outcome USING btree (outcome, tool, seq) WHERE (outcome <> 'succeeded'::text);
+CREATE INDEX outcome_flagged ON outbox.outcome USING btree (seq) WHERE (attention IS NOT NULL);
 CREATE INDEX queue_attention ON outbox.queue USING btree (seq) WHERE (attention IS NOT NULL);
 CREATE INDEX queue_due ON outbox.queue USING btree (tool, due_at) WHERE (status = ANY (ARRAY['scheduled'::text, 'attempting'::text, 'unknown'::text]));
 CREATE INDEX queue_expires ON outbox.queue USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['pending'::text, 'scheduled'::text])));
 CREATE INDEX queue_ready ON outbox.queue USING btree (tool, priority, seq) WHERE (status = 'pending'::text);
+CREATE INDEX queue_waiting ON outbox.queue USING btree (status, tool, seq) WHERE (status = ANY (ARRAY['scheduled'::text, 'unknown'::text]));
 CREATE INDEX queue_waits ON outbox.queue USING btree (waits_for, seq) WHERE (waits_for IS NOT NULL);
 CREATE INDEX tally_minutes ON outbox.tally USING btree (at) WHERE (at <> date_bin('01:00:00'::interval, at, '2000-01-01 00:00:00+00'::timestamp with time zone));
 CREATE TRIGGER check_work AFTER UPDATE ON outbox.queue FOR EACH ROW WHEN ((((new.attention IS NULL) AND
@@ -2493,6 +2657,7 @@ CREATE TRIGGER check_work AFTER UPDATE ON outbox.queue FOR EACH ROW WHEN ((((new
             ELSE NULL::boolean
         END) IS NOT TRUE)) EXECUTE FUNCTION outbox.check_work();
 CREATE TRIGGER file_work AFTER INSERT ON outbox.operation FOR EACH ROW EXECUTE FUNCTION outbox.file_work();
+CREATE TRIGGER name_tool BEFORE INSERT OR UPDATE OF outcome, attention ON outbox.outcome FOR EACH ROW WHEN (((new.tool IS NULL) AND ((new.outcome <> 'succeeded'::text) OR (new.attention IS NOT NULL)))) EXECUTE FUNCTION outbox.name_tool();
 GRANT USAGE ON SCHEMA outbox TO outbox_operator;
 GRANT USAGE ON SCHEMA outbox TO outbox_planner;
 GRANT USAGE ON SCHEMA outbox TO outbox_reader;
@@ -2601,6 +2766,8 @@ REVOKE ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interv
 GRANT ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) TO outbox_reader;
 GRANT ALL ON FUNCTION outbox.list(statuses text[], tool text, older_than interval, attention boolean, after bigint, page integer) TO outbox_worker;
+REVOKE ALL ON FUNCTION outbox.name_tool() FROM PUBLIC;
+REVOKE ALL ON FUNCTION outbox.newest_of_tool(tool text, succeeded boolean, upto bigint, before timestamp with time zone, page integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_operator;
 GRANT ALL ON FUNCTION outbox.operation_key(tool text, arguments jsonb, run_id text, occurrence integer) TO outbox_planner;
@@ -2664,6 +2831,7 @@ GRANT SELECT,INSERT,UPDATE ON TABLE outbox.request TO outbox_worker;
 GRANT SELECT ON TABLE outbox.retention TO outbox_worker;
 GRANT SELECT ON TABLE outbox.rollup TO outbox_worker;
 GRANT SELECT,INSERT,UPDATE ON TABLE outbox.setting TO outbox_worker;
+GRANT SELECT ON TABLE outbox.stretch TO outbox_worker;
 GRANT SELECT ON TABLE outbox.tally TO outbox_worker;
 GRANT SELECT ON TABLE outbox.tool TO outbox_operator;
 GRANT SELECT ON TABLE outbox.tool TO outbox_reader;

@@ -49,7 +49,7 @@ story('the list: filters, paging, new rows, and nothing there', async (w, open) 
   await shows(page, 'back on the second page', async () => (await ids(page))[0] === 'row-070');
   await page.click('[data-act="newest"]');
   await shows(page, 'the first page', async () => (await ids(page))[0] === 'row-120');
-  await page.selectOption('select', 'other');
+  await page.selectOption('main select', 'other');
   await shows(page, 'one tool', async () => (await ids(page)).length === 12);
   await page.click('.chip[data-value="failed"]');
   await shows(page, 'nothing matches', async () => /Nothing matches/.test(await text(page, 'main')));
