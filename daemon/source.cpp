@@ -13,6 +13,7 @@
 
 #include "daemon/command.hpp"
 #include "daemon/text.hpp"
+#include "outbox/elsewhere.hpp"
 #include "outbox/pg/client.hpp"
 #include "outbox/pg/migrator.hpp"
 
@@ -179,7 +180,8 @@ asio::awaitable<void> Source::check_once() {
     checking_ = true;
     std::exception_ptr failure;
     try {
-        co_await asio::co_spawn(checks_.get_executor(), std::move(looking), asio::use_awaitable);
+        auto checked = outbox::elsewhere(checks_.get_executor(), std::move(looking));
+        co_await std::move(checked);
     } catch (...) {
         failure = std::current_exception();
     }

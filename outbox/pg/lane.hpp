@@ -1,15 +1,14 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "outbox/elsewhere.hpp"
 #include "outbox/observer.hpp"
 #include "outbox/pg/pg_error.hpp"
 #include "outbox/pg/session.hpp"
@@ -35,7 +34,7 @@ class Lane {
     template <class Work>
     auto run(Work work) -> asio::awaitable<std::invoke_result_t<Work&, Session&>> {
         auto task = call(std::move(work));  // named: house-style rule 11
-        return asio::co_spawn(pool_.get_executor(), std::move(task), asio::use_awaitable);
+        return elsewhere(pool_.get_executor(), std::move(task));
     }
 
  private:

@@ -1,5 +1,10 @@
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "outbox/pg/dsn.hpp"
 #include "outbox/pg/lane.hpp"
@@ -320,4 +325,40 @@ TEST_CASE(
     }
     CHECK(wait_for(lane.run(fates)) == 1);
     CHECK(one(lane, kPid) != pid);
+}
+
+// As agents do that hang up all at once while their calls are being recorded.
+TEST_CASE("callers that are cancelled just when the lane is done with them leave nothing behind") {
+    Database database;
+    Lane lane(database.dsn(), {}, nullptr);
+    constexpr int kCallers = 300;
+    for (int round = 0; round < 10; ++round) {
+        boost::asio::io_context io;
+        std::vector<boost::asio::cancellation_signal> signals(kCallers);
+        int answered = 0;
+        int cut = 0;  // before it came to the lane
+        for (auto& signal : signals) {
+            boost::asio::co_spawn(
+                io,
+                lane.run([](Session&) { return 7; }),
+                boost::asio::bind_cancellation_slot(
+                    signal.slot(),
+                    [&](std::exception_ptr error, int answer) {
+                        if (error) {
+                            ++cut;
+                        } else {
+                            answered += answer == 7 ? 1 : 0;
+                        }
+                    }
+                )
+            );
+        }
+        for (auto& signal : signals) {
+            io.poll_one();
+            signal.emit(boost::asio::cancellation_type::all);
+        }
+        io.run_for(60s);
+        CHECK(answered + cut == kCallers);
+        CHECK(answered > 0);
+    }
 }
